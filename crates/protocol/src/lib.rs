@@ -1,0 +1,14 @@
+//! What both sides of the wall share: ids, canonical JSON, limits, private values, packet and result frames, the
+//! provider codecs, the snapshot capability and the validators of tool arguments.
+//!
+//! Everything that the jail must check lives here. Pure: no async, no IO, no clock, no randomness.
+
+pub mod canonical;
+pub mod hash;
+pub mod id;
+pub mod limits;
+pub mod sensitive;
+
+pub use hash::{Fingerprint, Sha256Hex};
+pub use id::{AttemptId, DocumentId, EventId, ExportId, RunId, SnapshotId, VersionId};
+pub use sensitive::Sensitive;

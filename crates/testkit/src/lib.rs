@@ -1,0 +1,1 @@
+//! thought stream: testkit.
