@@ -84,10 +84,9 @@ impl FromStr for Fingerprint {
     fn from_str(text: &str) -> Result<Self, HashError> {
         match text.strip_prefix("sha256:") {
             Some(rest) if is_hex64(rest) => Ok(Self(text.to_owned())),
-            _ => Err(HashError {
-                expected: "sha256: and 64 lower-case hex digits",
-                found_length: text.len(),
-            }),
+            _ => {
+                Err(HashError { expected: "sha256: and 64 lower-case hex digits", found_length: text.len() })
+            }
         }
     }
 }

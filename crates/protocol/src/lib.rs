@@ -3,11 +3,16 @@
 //!
 //! Everything that the jail must check lives here. Pure: no async, no IO, no clock, no randomness.
 
+pub mod answer;
 pub mod canonical;
+pub mod capability;
 pub mod hash;
 pub mod id;
 pub mod limits;
+pub mod packet;
+pub mod proposal;
 pub mod sensitive;
+pub mod strict_json;
 
 pub use hash::{Fingerprint, Sha256Hex};
 pub use id::{AttemptId, DocumentId, EventId, ExportId, RunId, SnapshotId, VersionId};

@@ -1,0 +1,176 @@
+//! Proposals: what the model may ask for, and nothing that it can do.
+//!
+//! Owns the three tools, their typed arguments, validators, schemas and fixed sentences. A value of these types is a
+//! request with bounds; it grants nothing, names no path and decides no target that the snapshot did not admit.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::EventId;
+
+pub mod correction;
+pub mod focus;
+pub mod memory;
+
+pub use correction::{CorrectionArguments, TargetOutput, resolve_target};
+pub use focus::FocusDeclaration;
+pub use memory::{MemoryChangeArguments, MemoryOperation};
+
+/// The result that stands for every call of an earlier turn.
+pub const NORMALIZED_RESULT: &str =
+    "Captured as a durable proposal. It is inert: approval and application are pending.";
+
+/// The tools, by the names that the model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolName {
+    /// `request_memory_change`.
+    RequestMemoryChange,
+    /// `submit_correction`.
+    SubmitCorrection,
+    /// `propose_focus`.
+    ProposeFocus,
+}
+
+impl ToolName {
+    /// Every tool, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::RequestMemoryChange, Self::SubmitCorrection, Self::ProposeFocus];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RequestMemoryChange => "request_memory_change",
+            Self::SubmitCorrection => "submit_correction",
+            Self::ProposeFocus => "propose_focus",
+        }
+    }
+
+    /// The tool of this exact name.
+    pub fn from_wire(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
+    }
+
+    /// The kind of proposal that a call of it asks for.
+    pub const fn kind(self) -> ProposalKind {
+        match self {
+            Self::RequestMemoryChange => ProposalKind::MemoryChange,
+            Self::SubmitCorrection => ProposalKind::SelfCorrection,
+            Self::ProposeFocus => ProposalKind::FocusDeclaration,
+        }
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The kinds of proposal, as declarations and events name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProposalKind {
+    /// `memory-change`.
+    MemoryChange,
+    /// `self-correction`.
+    SelfCorrection,
+    /// `focus-declaration`.
+    FocusDeclaration,
+}
+
+impl ProposalKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::MemoryChange, Self::SelfCorrection, Self::FocusDeclaration];
+
+    /// The name in declarations and events.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MemoryChange => "memory-change",
+            Self::SelfCorrection => "self-correction",
+            Self::FocusDeclaration => "focus-declaration",
+        }
+    }
+
+    /// The tool that asks for it.
+    pub const fn tool(self) -> ToolName {
+        match self {
+            Self::MemoryChange => ToolName::RequestMemoryChange,
+            Self::SelfCorrection => ToolName::SubmitCorrection,
+            Self::FocusDeclaration => ToolName::ProposeFocus,
+        }
+    }
+}
+
+impl fmt::Display for ProposalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One validated call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProposalCall {
+    /// A memory change.
+    MemoryChange(MemoryChangeArguments),
+    /// A correction of an earlier output.
+    SelfCorrection(CorrectionArguments),
+    /// A focus declaration.
+    FocusDeclaration(FocusDeclaration),
+}
+
+impl ProposalCall {
+    /// The kind of proposal.
+    pub const fn kind(&self) -> ProposalKind {
+        match self {
+            Self::MemoryChange(_) => ProposalKind::MemoryChange,
+            Self::SelfCorrection(_) => ProposalKind::SelfCorrection,
+            Self::FocusDeclaration(_) => ProposalKind::FocusDeclaration,
+        }
+    }
+}
+
+/// What is wrong with a member of a call's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentFault {
+    /// Missing.
+    Missing,
+    /// A member that the tool does not have.
+    Unknown,
+    /// Of another JSON type, or not one of the allowed values.
+    Shape,
+    /// Empty where it may not be.
+    Empty,
+    /// Over its bound.
+    TooLong,
+    /// Holds U+0000, or breaks its pattern.
+    Characters,
+    /// A number out of its range.
+    Range,
+    /// The same entry twice.
+    Duplicate,
+    /// Evidence that the snapshot did not admit.
+    EvidenceNotAdmitted,
+    /// A target that the snapshot did not admit.
+    TargetNotAdmitted,
+}
+
+/// The first member of a call's arguments that breaks the contract. It holds no content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("read a call's arguments: {member} is out of contract ({fault:?})")]
+pub struct ArgumentError {
+    /// The member, as a fixed path; `.` for the object itself.
+    pub member: &'static str,
+    /// What is wrong with it.
+    pub fault: ArgumentFault,
+}
+
+/// The id under which history shows the call of a proposal: `call_` and 24 characters of the stable key of the
+/// proposal event. Every provider takes it.
+pub fn synthetic_call_id(proposal_event: &EventId) -> String {
+    let key = crate::id::stable_key("call", &[proposal_event.into()]);
+    key.chars().take(24).fold(String::from("call_"), |mut id, character| {
+        id.push(character);
+        id
+    })
+}
