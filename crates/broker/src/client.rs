@@ -13,8 +13,9 @@ use reqwest::header::{
 };
 use thought_protocol::Sensitive;
 use thought_protocol::limits::ANSWER_BYTES_MAX;
+use thought_protocol::packet::Api;
 
-use crate::endpoint::{Api, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::equal::EqualBytes;
 use crate::failure::{self, Failure};
 use crate::limits::{CONNECT_TIMEOUT_MAX, STATUS_BODY_BYTES_MAX};
@@ -149,6 +150,11 @@ fn hardened_client(endpoint: &Endpoint) -> Result<reqwest::Client, reqwest::Erro
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .no_proxy()
+        // What another room asks of the same library must not change what is asked for or read here.
+        .no_gzip()
+        .no_brotli()
+        .no_deflate()
+        .no_zstd()
         // A pooled connection that turns out to be closed is silently written to a second time: keep none.
         .pool_max_idle_per_host(0)
         .http1_only()
@@ -259,16 +265,9 @@ mod tests {
         assert_eq!(seconds(&["7"]), Some(7));
         assert_eq!(seconds(&[" 86400 "]), Some(86_400));
         assert_eq!(seconds(&["7", "7"]), Some(7));
-        for nonsense in [
-            "",
-            "-1",
-            "+1",
-            "1.5",
-            "1s",
-            "soon",
-            "99999999999999999999999",
-            "Wed, 21 Oct 2015 07:28:00 GMT",
-        ] {
+        for nonsense in
+            ["", "-1", "+1", "1.5", "1s", "soon", "99999999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT"]
+        {
             assert_eq!(seconds(&[nonsense]), None, "{nonsense}");
         }
         assert_eq!(seconds(&["7", "8"]), None);

@@ -7,18 +7,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use reqwest::Url;
+use thought_protocol::packet::Api;
 
 use crate::key::ApiKey;
 use crate::limits::{BASE_URL_BYTES_MAX, REQUEST_TIMEOUT_MAX};
-
-/// The wire protocol of a model provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Api {
-    /// Anthropic Messages: `POST {root}/v1/messages`.
-    AnthropicMessages,
-    /// OpenAI chat completions: `POST {root}/chat/completions`.
-    OpenaiChat,
-}
 
 /// Why an endpoint was refused. Never shows the address: a mistyped one may hold a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,9 +78,7 @@ impl Endpoint {
                 let versioned = if root.path.ends_with("/v1") { root.path } else { root.path + "/v1" };
                 (format!("{versioned}/messages"), format!("{versioned}/models"))
             }
-            Api::OpenaiChat => {
-                (format!("{}/chat/completions", root.path), format!("{}/models", root.path))
-            }
+            Api::OpenaiChat => (format!("{}/chat/completions", root.path), format!("{}/models", root.path)),
         };
         let mut request_url = root.url.clone();
         request_url.set_path(&request_path);

@@ -27,7 +27,9 @@ pub enum Mismatch {
     #[error("compare the two renderings of a request: both are empty")]
     Empty,
     /// Longer than [`REQUEST_BYTES_MAX`].
-    #[error("compare the two renderings of a request: {length} bytes, at most {REQUEST_BYTES_MAX} are allowed")]
+    #[error(
+        "compare the two renderings of a request: {length} bytes, at most {REQUEST_BYTES_MAX} are allowed"
+    )]
     TooLong {
         /// Bytes of the trusted rendering.
         length: usize,

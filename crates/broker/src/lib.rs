@@ -18,8 +18,9 @@ mod reachable;
 mod reply;
 
 pub use client::{Broker, Error};
-pub use endpoint::{Api, Endpoint, EndpointError};
+pub use endpoint::{Endpoint, EndpointError};
 pub use equal::{EqualBytes, Mismatch};
 pub use key::{ApiKey, KeyError};
 pub use reachable::{ModelListing, Reachability};
 pub use reply::{BeforeReason, Reply, Timings, UnknownReason};
+pub use thought_protocol::packet::Api;

@@ -4,9 +4,9 @@
 //! a list that is cut, paged or of another shape tells nothing about a model.
 
 use serde_json::Value;
+use thought_protocol::packet::Api;
 
 use crate::client::{Broker, read_whole};
-use crate::endpoint::Api;
 use crate::failure::{self, Failure};
 use crate::limits::{MODEL_LIST_BYTES_MAX, REACHABILITY_TIMEOUT_MAX};
 use crate::reply::{BeforeReason, UnknownReason};
@@ -97,7 +97,8 @@ fn listing(api: Api, list: &[u8], model: &str) -> ModelListing {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelListing::CannotTell;
     };
-    let ids: Option<Vec<&str>> = entries.iter().map(|entry| entry.get("id").and_then(Value::as_str)).collect();
+    let ids: Option<Vec<&str>> =
+        entries.iter().map(|entry| entry.get("id").and_then(Value::as_str)).collect();
     let Some(ids) = ids else {
         return ModelListing::CannotTell;
     };
