@@ -1,1 +1,13 @@
-//! thought stream: store.
+//! The store's port, by role: a reader, one handle per producer role, settlement and the other closed commands with
+//! their preconditions as data.
+//!
+//! Links no database. An engine implements [`engine::Engine`]; [`Store`] cuts the handles, and only the binary's
+//! composition holds a whole [`Store`]. There is no generic append: what a room may write is the handle it is given.
+
+pub mod command;
+pub mod engine;
+pub mod handle;
+pub mod row;
+
+pub use engine::{BoxFuture, Engine, News, Precondition, Reads, StoreError};
+pub use handle::Store;

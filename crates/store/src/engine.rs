@@ -1,0 +1,213 @@
+//! What an engine must do: apply commits, answer reads, tell of news.
+//!
+//! Shaped for embedded and networked engines alike: async, closed commands, no transaction closures, compare-and-set
+//! instead of clocks.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+
+use thought_contract::event::{EventType, SourceName, StoredEvent};
+use thought_contract::payload::DeliveryKind;
+use thought_contract::run::RunState;
+use thought_protocol::{DocumentId, EventId, RunId, VersionId};
+use tokio::sync::watch;
+
+use crate::command::Commit;
+use crate::row::{
+    Appended, AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
+    HistoryQuery, HistoryTurn, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow,
+    SpoolCounts, SpoolRow, UsageRow, VersionRow,
+};
+
+/// A boxed future, so that engines are objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Changes whenever something was committed, here or in another process. The number means nothing but "other than
+/// before".
+pub type News = watch::Receiver<u64>;
+
+/// Which precondition of a commit did not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Precondition {
+    /// A run of that id is there already.
+    RunAbsent,
+    /// The run is in none of the states that the command takes it from.
+    RunState,
+    /// The attempt is not the one that is started (it was settled, abandoned or taken over).
+    AttemptStarted,
+    /// Another attempt ordinal is due.
+    AttemptOrdinal,
+    /// The run has another snapshot, or none.
+    Snapshot,
+    /// The day's requests are spent.
+    DailyBudget,
+    /// Another version of the declaration is active.
+    ActiveVersion,
+    /// The document's pointer names another version.
+    DocumentVersion,
+    /// A delivery of that cause is there already.
+    DeliveryAbsent,
+    /// The chunk or delivery stands elsewhere.
+    DeliveryState,
+    /// The consumer is not installed.
+    ConsumerInstalled,
+}
+
+/// A commit or read that did not come about. Content-dark.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another event stands under the same id; nothing was written.
+    #[error("append event {id}: another event of type {event_type} has this identity")]
+    Conflict {
+        /// The identity.
+        id: EventId,
+        /// Its type.
+        event_type: EventType,
+    },
+    /// A precondition did not hold; nothing was written.
+    #[error("commit: the precondition {0:?} does not hold")]
+    Precondition(Precondition),
+    /// A draft that the handle may not append: it names another source or type than the role's own.
+    #[error("append an event of type {event_type}: this handle writes to {source_owned} alone")]
+    Role {
+        /// The draft's type.
+        event_type: EventType,
+        /// What the handle owns.
+        source_owned: String,
+    },
+    /// The disk is full; nothing was written.
+    #[error("commit: no space is left")]
+    NoSpace,
+    /// The store is of a newer version than this binary.
+    #[error("open the store: its schema is version {found}, this binary knows up to {known}")]
+    Newer {
+        /// What stands in the store.
+        found: i64,
+        /// What this binary knows.
+        known: i64,
+    },
+    /// A stored value that cannot be: the store was changed by something else.
+    #[error("read the store: {what} is not what was written")]
+    Corrupt {
+        /// Table, column or id.
+        what: String,
+    },
+    /// The store cannot be reached or opened.
+    #[error("reach the store: {what}")]
+    Unreachable {
+        /// Kind of failure, without content.
+        what: String,
+    },
+    /// The engine failed.
+    #[error("{operation} in the store: {what}")]
+    Engine {
+        /// What was tried.
+        operation: &'static str,
+        /// Kind of failure, without content.
+        what: String,
+    },
+}
+
+/// What a commit came to: for each `Append` in it, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// The appended events.
+    pub appended: Vec<Appended>,
+}
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A storage engine.
+pub trait Engine: Reads {
+    /// Applies a commit and answers once it is durable.
+    fn commit(&self, commit: Commit) -> Answer<'_, Committed>;
+}
+
+/// The reading side of an engine. Every read sees every commit acknowledged before it was asked.
+pub trait Reads: Send + Sync + Debug + 'static {
+    /// Tells of commits, also of other processes.
+    fn news(&self) -> News;
+    /// What was done so far.
+    fn counters(&self) -> Counters;
+
+    /// An event.
+    fn event(&self, id: EventId) -> Answer<'_, Option<StoredEvent>>;
+    /// Events by filter, oldest first. `limit` 0 asks for nothing.
+    fn events(&self, filter: EventFilter) -> Answer<'_, Vec<StoredEvent>>;
+    /// Events of a source above a sequence, in order.
+    fn source_events(&self, source: SourceName, after: u64, limit: u32) -> Answer<'_, Vec<StoredEvent>>;
+    /// Events whose parent this is, oldest first, at most `limit`.
+    fn children(&self, parent: EventId, limit: u32) -> Answer<'_, Vec<StoredEvent>>;
+    /// Ids (events, runs, attempts, snapshots, documents, versions) that begin with this text, at most `limit`.
+    fn ids_with_prefix(&self, prefix: String, limit: u32) -> Answer<'_, Vec<String>>;
+    /// How many events there are.
+    fn event_count(&self) -> Answer<'_, u64>;
+    /// How many events of a type there are, at most `at_most`.
+    fn event_count_of(&self, event_type: EventType, at_most: u64) -> Answer<'_, u64>;
+    /// All sources, by name.
+    fn sources(&self) -> Answer<'_, Vec<SourceRow>>;
+    /// One source; head 0 when nothing was ever appended to it.
+    fn source(&self, source: SourceName) -> Answer<'_, SourceRow>;
+
+    /// The stored ordinal of a turn in its conversation, with the conversation's name.
+    fn turn_ordinal(&self, event: EventId) -> Answer<'_, Option<(String, u64)>>;
+    /// The newest turns of a conversation below an ordinal, oldest first, each with its evidence. Costs O(limit).
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Vec<HistoryTurn>>;
+    /// Ids of the turns with ordinals in `from..to`, newest first, at most `limit`.
+    fn turn_ids(
+        &self,
+        source: SourceName,
+        conversation: String,
+        from: u64,
+        to: u64,
+        limit: u32,
+    ) -> Answer<'_, Vec<EventId>>;
+
+    /// A run.
+    fn run(&self, id: RunId) -> Answer<'_, Option<RunRow>>;
+    /// Runs by filter, in order of admission.
+    fn runs(&self, filter: RunFilter) -> Answer<'_, Vec<RunRow>>;
+    /// All runs of a declaration that have not ended, by source and sequence.
+    fn open_runs(&self, declaration: String) -> Answer<'_, Vec<RunRow>>;
+    /// How many runs stand in each state.
+    fn run_counts(&self) -> Answer<'_, Vec<(RunState, u64)>>;
+    /// The attempts of a run, in order.
+    fn attempts(&self, run: RunId) -> Answer<'_, Vec<AttemptRow>>;
+    /// The frozen context of a run.
+    fn snapshot(&self, run: RunId) -> Answer<'_, Option<SnapshotRow>>;
+
+    /// The active version of a declaration.
+    fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>>;
+    /// Every installed version, by id and version.
+    fn declarations(&self) -> Answer<'_, Vec<DeclarationRow>>;
+    /// Every consumer row.
+    fn consumers(&self) -> Answer<'_, Vec<ConsumerRow>>;
+
+    /// The documents of a source, removed ones included, by path.
+    fn documents(&self, source: SourceName) -> Answer<'_, Vec<DocumentRow>>;
+    /// One document.
+    fn document(&self, id: DocumentId) -> Answer<'_, Option<DocumentRow>>;
+    /// One version, with its bytes.
+    fn version(&self, id: VersionId) -> Answer<'_, Option<VersionRow>>;
+
+    /// Raw updates that wait, in order of arrival, parked ones not.
+    fn spool(&self, channel: SourceName, limit: u32) -> Answer<'_, Vec<SpoolRow>>;
+    /// How many wait, are parked, or were dropped.
+    fn spool_counts(&self, channel: SourceName) -> Answer<'_, SpoolCounts>;
+    /// The newest refused chats, at most eight.
+    fn refused_chats(&self, channel: SourceName) -> Answer<'_, Vec<RefusedChatRow>>;
+
+    /// A follower's cursor; 0 when it never moved.
+    fn cursor(&self, name: String) -> Answer<'_, u64>;
+    /// A delivery.
+    fn delivery(&self, cause: EventId, kind: DeliveryKind) -> Answer<'_, Option<DeliveryRow>>;
+    /// Deliveries of a channel that are not delivered: on their way, uncertain or refused; oldest first.
+    fn unfinished_deliveries(&self, channel: SourceName, limit: u32) -> Answer<'_, Vec<DeliveryRow>>;
+    /// What became of an output.
+    fn reply_state(&self, output: EventId) -> Answer<'_, ReplyState>;
+    /// Requests and tokens by day, newest day first, at most `days` days.
+    fn usage(&self, days: u32) -> Answer<'_, Vec<UsageRow>>;
+    /// Requests counted for a declaration on a day.
+    fn requests_on(&self, declaration: String, day: String) -> Answer<'_, u64>;
+}
