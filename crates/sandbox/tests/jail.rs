@@ -1,0 +1,279 @@
+//! The sealed worker, as the launcher sees it: it answers, it can do nothing else, and it ends.
+//!
+//! Everything here runs as the user who runs the tests; started by root, the last test runs the whole
+//! file once more as an unprivileged user.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use common::{
+    PATIENCE, TIERS, answer, ask, children, launch, launcher, limited, order, try_act,
+};
+use thought_sandbox::{
+    ExitKind, LaunchError, LayerStatus, Recommendation, Stage, Tier, WorkerLimits, probe, recommend,
+};
+
+const SIGSYS: i32 = 31;
+
+#[test]
+fn a_sealed_worker_answers_and_ends_with_its_channel() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        assert_eq!(worker.evidence().tier, tier);
+        assert!(worker.evidence().landlock_abi >= 1);
+        assert!(worker.is_alive());
+        for length in [0, 1, 1024, 3_000_000] {
+            let sent: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+            order(&mut worker, &format!("echo {length}"));
+            let mut writer = worker.channel().try_clone().unwrap();
+            let copy = sent.clone();
+            let sending = std::thread::spawn(move || writer.write_all(&copy));
+            let mut received = vec![0; length];
+            worker.channel().read_exact(&mut received).unwrap();
+            sending.join().unwrap().unwrap();
+            assert!(sent == received, "{tier}: {length} bytes");
+        }
+        assert_eq!(worker.stderr().bytes, 0);
+        assert_eq!(worker.wait(PATIENCE), ExitKind::Clean, "{tier}");
+    }
+}
+
+#[test]
+fn the_environment_is_empty() {
+    for tier in TIERS {
+        assert_eq!(ask(&mut launch(tier, "__probe"), "environment"), 0);
+    }
+}
+
+#[test]
+fn every_forbidden_act_kills() {
+    let parent = std::process::id();
+    let acts = [
+        "open-passwd",
+        "list-root",
+        "environ-of",
+        "memory-file-of",
+        "tcp",
+        "udp",
+        "unix",
+        "netlink",
+        "vsock",
+        "fork",
+        "clone3",
+        "exec",
+        "trace",
+        "read-memory-of",
+        "signal",
+        "write-tmp",
+        "write-shm",
+        "write-here",
+        "write-root",
+        "memfd",
+        "io-uring",
+        "bpf",
+        "userfaultfd",
+        "keyring",
+        "shared-memory",
+        "user-namespace",
+        "mount",
+        "map-executable",
+        "protect-executable",
+        "pipe",
+        "duplicate",
+        "system-name",
+        "read-other",
+        "control",
+        "x32",
+    ];
+    for tier in TIERS {
+        for act in acts {
+            let (answer, end) = try_act(tier, "__probe", &format!("{act} {parent}"));
+            assert_eq!((answer, end), (None, ExitKind::Signal(SIGSYS)), "{tier}: {act}");
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_call_by_the_32_bit_table_kills() {
+    for tier in TIERS {
+        let (answer, end) = try_act(tier, "__probe", "i386");
+        assert_eq!(answer, None, "{tier}");
+        // A kernel without the 32-bit table has no such gate: the instruction itself faults.
+        assert!(matches!(end, ExitKind::Signal(SIGSYS | 11)), "{tier}: {end:?}");
+    }
+}
+
+#[test]
+fn two_gibibytes_are_not_to_be_had() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        assert_eq!(ask(&mut worker, "allocate 67108864"), 0, "{tier}: what it needs, it gets");
+        assert_eq!(ask(&mut worker, "allocate 2147483648"), 12, "{tier}");
+    }
+}
+
+#[test]
+fn an_endless_loop_ends_with_its_processor_time() {
+    let limits = WorkerLimits { cpu_seconds: 1, ..WorkerLimits::default() };
+    for tier in TIERS {
+        let mut worker = limited(tier, "__probe", limits).launch().unwrap();
+        order(&mut worker, "spin");
+        assert_eq!(worker.wait(PATIENCE), ExitKind::Signal(9), "{tier}");
+    }
+}
+
+#[test]
+fn an_endless_loop_ends_by_the_launchers_hand() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "spin");
+        assert_eq!(worker.kill_and_reap(), ExitKind::Killed, "{tier}");
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "spin");
+        assert_eq!(worker.wait(Duration::from_millis(50)), ExitKind::Killed, "{tier}");
+    }
+}
+
+#[test]
+fn a_worker_that_ended_before_is_not_called_killed() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "die");
+        assert_eq!(answer(&mut worker), None);
+        assert_eq!(worker.wait(PATIENCE), ExitKind::Code(7), "{tier}");
+    }
+}
+
+#[test]
+fn a_panic_ends_with_its_code_and_without_a_word() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "panic 1");
+        assert_eq!(answer(&mut worker), None);
+        assert_eq!(worker.stderr().bytes, 0, "{tier}");
+        assert_eq!(worker.wait(PATIENCE), ExitKind::Code(101), "{tier}");
+    }
+}
+
+#[test]
+fn a_flood_on_standard_error_is_counted_up_to_its_bound_and_blocks() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "flood");
+        while !worker.stderr().is_full {
+            assert!(worker.is_alive());
+            std::thread::yield_now();
+        }
+        assert_eq!(worker.stderr().bytes, thought_sandbox::limits::STDERR_BYTES);
+        assert_eq!(worker.kill_and_reap(), ExitKind::Killed, "{tier}");
+    }
+}
+
+#[test]
+fn a_worker_that_never_answers_is_killed_at_the_deadline() {
+    for tier in TIERS {
+        let mut worker = launch(tier, "__probe");
+        order(&mut worker, "mute");
+        let (mut channel, process) = worker.into_parts();
+        channel.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(channel.read(&mut [0]).is_err());
+        assert_eq!(process.wait(Duration::from_millis(1)), ExitKind::Killed, "{tier}");
+    }
+}
+
+#[test]
+fn a_start_without_a_seal_is_a_refusal_and_leaves_nothing() {
+    for tier in TIERS {
+        let refusal = launcher(tier, "__bad-order").launch().unwrap_err();
+        assert_eq!(refusal.stage(), "order");
+        assert_eq!(refusal.errno(), Some(22));
+        let died = launcher(tier, "__dies").launch().unwrap_err();
+        assert_eq!(died, LaunchError::Died { exit: ExitKind::Code(3) });
+        let babble = launcher(tier, "__babbles").launch().unwrap_err();
+        assert_eq!(babble, LaunchError::Report);
+        let silent = launcher(tier, "__silent").with_seal_timeout(Duration::from_millis(100));
+        assert_eq!(silent.launch().unwrap_err(), LaunchError::Timeout { timeout_ms: 100 });
+    }
+    if std::env::args().any(|argument| argument == "--exact") {
+        assert_eq!(children(), [0; 0], "alone in its process, this test must leave no child");
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_is_a_refusal() {
+    let nowhere = std::path::Path::new("/nonexistent/thought");
+    let limits = WorkerLimits::default();
+    let error = thought_sandbox::Launcher::of_path(nowhere, Tier::Full, limits, "__probe").unwrap_err();
+    assert_eq!(error, LaunchError::Executable { errno: 2 });
+    let text = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    let launcher = thought_sandbox::Launcher::of_path(text, Tier::Full, limits, "__probe").unwrap();
+    assert_eq!(launcher.launch().unwrap_err().stage(), "spawn");
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_executable() {
+    let launcher = launcher(Tier::Full, "__probe");
+    let first = launcher.sha256_hex().unwrap().to_owned();
+    assert_eq!(first.len(), 64);
+    assert!(first.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
+    assert_eq!(launcher.with_tier(Tier::LandlockSeccomp).sha256_hex(), Ok(first.as_str()));
+    let empty = thought_sandbox::Launcher::of_path(
+        std::path::Path::new("/dev/null"),
+        Tier::Full,
+        WorkerLimits::default(),
+        "__probe",
+    );
+    let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert_eq!(empty.unwrap().sha256_hex(), Ok(of_nothing));
+}
+
+#[test]
+fn the_doctor_sees_every_layer_of_the_tier_in_place() {
+    for tier in TIERS {
+        let report = probe(&launcher(tier, "__probe"));
+        assert_eq!(report.hint(), None);
+        assert_eq!(report.layers.len(), Stage::ALL.len());
+        for layer in &report.layers {
+            let expected = if layer.stage.is_in(tier) { LayerStatus::Ok } else { LayerStatus::NotInTier };
+            assert_eq!(layer.status, expected, "{tier}: {}", layer.stage);
+        }
+    }
+    assert_eq!(recommend(&launcher(Tier::LandlockSeccomp, "__probe")), Recommendation::Full);
+    let Recommendation::Refused { full, lesser } = recommend(&launcher(Tier::Full, "__bad-order")) else {
+        panic!("a worker that refuses must not be recommended");
+    };
+    assert!(full.hint().is_some() && lesser.hint().is_some());
+}
+
+#[test]
+fn all_of_this_holds_for_an_unprivileged_user_too() {
+    if rustix::process::geteuid().as_raw() != 0 {
+        // Then all other tests of this file are what is claimed.
+        return;
+    }
+    let me = "all_of_this_holds_for_an_unprivileged_user_too";
+    let (code, output) = common_as_nobody(&["--skip", me, "--test-threads", "2"]);
+    assert_eq!(code, Some(0), "as nobody:\n{output}");
+    let passed: usize = output
+        .lines()
+        .find_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok())
+        .unwrap_or(0);
+    assert!(passed >= 15, "too few tests ran as nobody:\n{output}");
+}
+
+/// Runs this test program as user and group nobody.
+fn common_as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
+    use std::os::unix::process::CommandExt;
+    #[expect(clippy::disallowed_methods, reason = "the test program runs itself as another user")]
+    let output = std::process::Command::new("/proc/self/exe")
+        .args(arguments)
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .expect("run as nobody");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
