@@ -1,0 +1,37 @@
+//! Every bound of this room, once. Lengths of Telegram text are UTF-16 code units, as the Bot API counts them.
+
+/// One message, UTF-16 units after entities are taken out.
+pub const CHUNK_UTF16_MAX: usize = 4_096;
+/// Entities of one message.
+pub const CHUNK_ENTITIES_MAX: usize = 100;
+/// Depth of nested lists that is still shown by indentation; deeper ones stand at this depth.
+pub const LIST_INDENT_DEPTH_MAX: usize = 8;
+/// Widest table that is padded into columns, characters a row; a wider one would wrap on a phone and is not padded.
+pub const TABLE_PADDED_CHARACTERS_MAX: usize = 60;
+/// Language label of a code block, characters; a longer one is shown as text.
+pub const LANGUAGE_CHARACTERS_MAX: usize = 32;
+/// Passes over one text to make unused link definitions visible, before it is sent as it was written.
+pub const DEFINITION_PASSES_MAX: usize = 8;
+/// A rendered text may be this many times as long as its source, plus one message; beyond, the source is sent.
+pub const RENDER_GROWTH_MAX: usize = 4;
+
+/// An answer of the Bot API other than a batch of updates, bytes.
+pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// A batch of updates, bytes: one hundred updates of long, fully escaped text with the quoted message beside it.
+pub const UPDATES_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A downloaded file, bytes: what the Bot API itself allows.
+pub const FILE_BYTES_MAX: usize = 20 * 1024 * 1024;
+/// A photo that is taken, bytes.
+pub const PHOTO_BYTES_MAX: u64 = 5 * 1024 * 1024;
+/// Updates of one batch.
+pub const UPDATES_PER_BATCH_MAX: u8 = 100;
+/// Longest long poll, seconds.
+pub const POLL_SECONDS_MAX: u32 = 50;
+/// Longest wait that a 429 may ask for, seconds.
+pub const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+/// Wait after a 429 that names none, seconds.
+pub const RETRY_AFTER_SECONDS_DEFAULT: u64 = 5;
+/// A file id, an album id or a file path of the Bot API, bytes.
+pub const OPAQUE_ID_BYTES_MAX: usize = 512;
+/// A bot token, bytes.
+pub const TOKEN_BYTES_MAX: usize = 256;

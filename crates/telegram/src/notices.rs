@@ -1,0 +1,182 @@
+//! The one table of the words that the product itself says in a chat.
+//!
+//! Every text is the same each time, holds no content, and never enters a conversation's history.
+
+use std::borrow::Cow;
+
+/// The line at the end of a delivered answer that the model's length limit cut.
+pub const CUT_SHORT: &str = "(cut short)";
+
+const START: &str = "Hello. I am a thought stream: write to me and I answer, with what I know about you at hand.\n\n\
+I only suggest. When something seems worth remembering, I suggest it, and a person decides; until then nothing changes.\n\n\
+/help lists what you can write.";
+
+const HELP: &str = "Write to me as you would to anyone, and I answer.\n\n\
+/focus <description> suggests something to keep an eye on\n\
+/correct <text> says what I should have answered; reply to the message you mean, or I take my latest\n\
+/help shows this\n\n\
+I only suggest: what to remember, what to correct, what to focus on. A person decides, and nothing changes before that.";
+
+const FOCUS: &str = "Write /focus and then, in your own words, what to keep an eye on. For example:\n\n\
+/focus articles about restoring old bicycles\n\n\
+That makes a suggestion and nothing more: no focus starts by itself, and a person looks at it first.";
+
+/// Which help a person asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelpTopic {
+    /// `/start`.
+    Start,
+    /// `/help`, and the notice that follows the registration of the menu.
+    Commands,
+    /// `/focus` without a description.
+    Focus,
+}
+
+/// Something that the product says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// A run ended without an answer.
+    RunFailed,
+    /// A run waits for something that is missing.
+    RunHeld,
+    /// A message of a kind that is not read.
+    UnsupportedKind,
+    /// An approved change stands in the memory.
+    MemoryUpdated,
+    /// A `/correct` was recorded.
+    Corrected,
+    /// A `/correct` that names no reply.
+    NotMatched,
+    /// How many suggestions wait; at most once a day.
+    SuggestionsWaiting {
+        /// Suggestions that no one has decided.
+        count: u64,
+    },
+    /// An explanation that was asked for.
+    Help(HelpTopic),
+}
+
+/// The switch of the configuration that a notice obeys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// `telegram.failure_notice`.
+    FailureNotice,
+    /// `telegram.notices`.
+    Notices,
+    /// None: it answers what a person just did.
+    Always,
+}
+
+/// The switches as they are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switches {
+    /// `telegram.failure_notice`.
+    pub failure_notice: bool,
+    /// `telegram.notices`.
+    pub notices: bool,
+}
+
+impl Notice {
+    /// The name in events and rows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RunFailed => "run-failed",
+            Self::RunHeld => "run-held",
+            Self::UnsupportedKind => "unsupported-kind",
+            Self::MemoryUpdated => "memory-updated",
+            Self::Corrected => "corrected",
+            Self::NotMatched => "not-matched",
+            Self::SuggestionsWaiting { .. } => "suggestions-waiting",
+            Self::Help(_) => "help",
+        }
+    }
+
+    /// The words.
+    pub fn text(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::RunFailed => "I couldn't answer that one. Nothing was changed.",
+            Self::RunHeld => "I can't answer right now. I'll reply when I can.",
+            Self::UnsupportedKind => "I can't read that kind of message yet.",
+            Self::MemoryUpdated => "Memory updated.",
+            Self::Corrected => "Corrected.",
+            Self::NotMatched => {
+                "I couldn't match that to one of my replies. Reply to the message you want to correct."
+            }
+            Self::SuggestionsWaiting { count } => {
+                return Cow::Owned(format!("Suggestions waiting for review: {count}."));
+            }
+            Self::Help(HelpTopic::Start) => START,
+            Self::Help(HelpTopic::Commands) => HELP,
+            Self::Help(HelpTopic::Focus) => FOCUS,
+        })
+    }
+
+    /// Which switch it obeys.
+    pub const fn switch(self) -> Switch {
+        match self {
+            Self::RunFailed | Self::RunHeld => Switch::FailureNotice,
+            Self::MemoryUpdated | Self::SuggestionsWaiting { .. } => Switch::Notices,
+            Self::UnsupportedKind | Self::Corrected | Self::NotMatched | Self::Help(_) => Switch::Always,
+        }
+    }
+
+    /// Whether it is said under these switches.
+    pub const fn is_on(self, switches: Switches) -> bool {
+        match self.switch() {
+            Switch::FailureNotice => switches.failure_notice,
+            Switch::Notices => switches.notices,
+            Switch::Always => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Notice; 10] = [
+        Notice::RunFailed,
+        Notice::RunHeld,
+        Notice::UnsupportedKind,
+        Notice::MemoryUpdated,
+        Notice::Corrected,
+        Notice::NotMatched,
+        Notice::SuggestionsWaiting { count: 3 },
+        Notice::Help(HelpTopic::Start),
+        Notice::Help(HelpTopic::Commands),
+        Notice::Help(HelpTopic::Focus),
+    ];
+
+    #[test]
+    fn every_notice_is_one_message_and_nothing_markup_like() {
+        for notice in ALL {
+            let text = notice.text();
+            assert!(!text.trim().is_empty() && text.encode_utf16().count() <= 1_000, "{}", notice.name());
+            assert!(!text.contains('*') && !text.contains("  "), "{}", notice.name());
+        }
+    }
+
+    #[test]
+    fn the_count_stands_in_the_text() {
+        assert_eq!(Notice::SuggestionsWaiting { count: 12 }.text(), "Suggestions waiting for review: 12.");
+    }
+
+    #[test]
+    fn the_help_says_that_a_person_decides() {
+        for topic in [HelpTopic::Start, HelpTopic::Commands, HelpTopic::Focus] {
+            assert!(
+                Notice::Help(topic).text().contains("a person")
+                    || Notice::Help(topic).text().contains("A person")
+            );
+        }
+    }
+
+    #[test]
+    fn switches_govern_what_nobody_asked_for_and_nothing_else() {
+        let off = Switches { failure_notice: false, notices: false };
+        let said: Vec<_> = ALL.into_iter().filter(|notice| notice.is_on(off)).map(Notice::name).collect();
+        assert_eq!(said, ["unsupported-kind", "corrected", "not-matched", "help", "help", "help"]);
+        let failures = Switches { failure_notice: true, notices: false };
+        assert!(Notice::RunHeld.is_on(failures) && !Notice::MemoryUpdated.is_on(failures));
+    }
+}
