@@ -31,8 +31,8 @@ pub use error::{EnterError, LaunchError};
 pub use limits::WorkerLimits;
 pub use stage::Stage;
 pub use types::{
-    ExitKind, JailReport, LayerReport, LayerStatus, Recommendation, SealEvidence, StderrReport,
-    Tier, UnknownTier,
+    ExitKind, JailReport, LayerReport, LayerStatus, Recommendation, SealEvidence, StderrReport, Tier,
+    UnknownTier,
 };
 
 /// The exit code of a worker that refused to work because it could not seal itself (sysexits'

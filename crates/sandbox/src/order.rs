@@ -62,8 +62,7 @@ mod tests {
     #[test]
     fn an_order_survives_its_text() {
         for tier in [Tier::Full, Tier::LandlockSeccomp] {
-            let order =
-                Order { tier, limits: WorkerLimits { address_space_bytes: 1 << 28, cpu_seconds: 7 } };
+            let order = Order { tier, limits: WorkerLimits { address_space_bytes: 1 << 28, cpu_seconds: 7 } };
             assert_eq!(Order::decode(&order.encode()), Some(order));
             let bare = Order::decode(tier.name()).unwrap();
             assert_eq!(bare.limits, WorkerLimits::default());

@@ -82,10 +82,7 @@ impl Stage {
     #[must_use]
     pub fn is_in(self, tier: Tier) -> bool {
         tier == Tier::Full
-            || !matches!(
-                self,
-                Self::Namespaces | Self::IdMaps | Self::InnerProcess | Self::EmptyRoot
-            )
+            || !matches!(self, Self::Namespaces | Self::IdMaps | Self::InnerProcess | Self::EmptyRoot)
     }
 
     /// One sentence for a person: what is missing when this step is refused, and how to get it.
@@ -113,7 +110,9 @@ impl Stage {
                 "Landlock is missing; Linux 5.13 or later with landlock in the kernel's lsm list is needed"
             }
             Self::Undumpable => "the process cannot be made undumpable; an outer sandbox stands in the way",
-            Self::Seccomp => "seccomp filters are missing or forbidden; a kernel with CONFIG_SECCOMP_FILTER is needed",
+            Self::Seccomp => {
+                "seccomp filters are missing or forbidden; a kernel with CONFIG_SECCOMP_FILTER is needed"
+            }
         }
     }
 
@@ -152,12 +151,8 @@ mod tests {
 
     #[test]
     fn the_lesser_tier_lacks_only_what_needs_namespaces() {
-        let missing: Vec<_> =
-            Stage::ALL.iter().filter(|stage| !stage.is_in(Tier::LandlockSeccomp)).collect();
-        assert_eq!(
-            missing,
-            [&Stage::Namespaces, &Stage::IdMaps, &Stage::InnerProcess, &Stage::EmptyRoot]
-        );
+        let missing: Vec<_> = Stage::ALL.iter().filter(|stage| !stage.is_in(Tier::LandlockSeccomp)).collect();
+        assert_eq!(missing, [&Stage::Namespaces, &Stage::IdMaps, &Stage::InnerProcess, &Stage::EmptyRoot]);
         assert!(Stage::ALL.iter().all(|stage| stage.is_in(Tier::Full)));
     }
 }

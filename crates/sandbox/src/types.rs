@@ -153,14 +153,18 @@ impl JailReport {
         match &self.outcome {
             Ok(_) => None,
             Err(LaunchError::Refused { stage, .. }) => Some(stage.hint()),
-            Err(LaunchError::Platform) => Some("the jail needs Linux; run it there, or in a Linux virtual machine"),
-            Err(LaunchError::Executable { .. }) => {
-                Some("the executable cannot be opened; /proc must be mounted and the binary readable by its user")
+            Err(LaunchError::Platform) => {
+                Some("the jail needs Linux; run it there, or in a Linux virtual machine")
             }
+            Err(LaunchError::Executable { .. }) => Some(
+                "the executable cannot be opened; /proc must be mounted and the binary readable by its user",
+            ),
             Err(LaunchError::Spawn { .. }) => {
                 Some("no process can be started; raise the limit of processes or of memory")
             }
-            Err(_) => Some("the worker did not report; try again, and look for an outer sandbox that kills it"),
+            Err(_) => {
+                Some("the worker did not report; try again, and look for an outer sandbox that kills it")
+            }
         }
     }
 }

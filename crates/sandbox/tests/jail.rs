@@ -8,9 +8,7 @@ mod common;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use common::{
-    PATIENCE, TIERS, answer, ask, children, launch, launcher, limited, order, try_act,
-};
+use common::{PATIENCE, TIERS, answer, ask, children, launch, launcher, limited, order, try_act};
 use thought_sandbox::{
     ExitKind, LaunchError, LayerStatus, Recommendation, Stage, Tier, WorkerLimits, probe, recommend,
 };

@@ -70,8 +70,7 @@ pub(super) fn limit_resources(sealing: &mut Sealing) -> Result<(), Errno> {
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
     ];
-    // The hand-off's descriptor would count.
-    link::finish_handoff(sealing)?;
+    sealing.files_last = Some(FILES_SEALED);
     all.into_iter().try_for_each(|(resource, maximum)| limit(resource, maximum))
 }
 
@@ -97,7 +96,7 @@ pub(super) fn forbid_files_and_network(sealing: &mut Sealing) -> Result<(), Errn
     }
     sealing.landlock_abi = abi as i32;
     // Landlock needed one descriptor; from here on nothing needs any.
-    limit(Resource::Nofile, FILES_SEALED)
+    sealing.files_last.map_or(Ok(()), |files| limit(Resource::Nofile, files))
 }
 
 fn restrict(abi: ABI) -> Result<RestrictionStatus, RulesetError> {

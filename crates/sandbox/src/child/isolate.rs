@@ -36,7 +36,8 @@ pub(super) fn map_ids(sealing: &mut Sealing) -> Result<(), Errno> {
 }
 
 fn put(path: &str, text: &str) -> Result<(), Errno> {
-    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written =
+        OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 

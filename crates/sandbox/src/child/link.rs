@@ -91,7 +91,8 @@ pub(super) fn go_inside(sealing: &mut Sealing) -> Result<(), Errno> {
     bind_to_parent()
 }
 
-/// Waits, if there is an outer process, so that no descriptor and no unheard sibling is left.
+/// Waits, if there is an outer process, so that no descriptor and no unheard sibling is left. Done as
+/// late as the limits allow, for by then there is nothing to wait for.
 pub(super) fn finish_handoff(sealing: &mut Sealing) -> Result<(), Errno> {
     sealing.handoff.take().map_or(Ok(()), Handoff::wait)
 }

@@ -23,6 +23,8 @@ use crate::{EnterError, SealEvidence, Stage, Tier};
 struct Sealing {
     order: Order,
     landlock_abi: i32,
+    /// The limit of descriptors that is left to set when no layer needs a further one.
+    files_last: Option<u64>,
     /// User and group from before the namespaces.
     ids: (u32, u32),
     handoff: Option<link::Handoff>,
@@ -76,12 +78,14 @@ fn seal(
     };
     // A panic's text may hold content, and printing it takes calls that kill: say nothing, unwind.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut sealing = Sealing { order, landlock_abi: 0, ids: (0, 0), handoff: None, violation };
+    let mut sealing =
+        Sealing { order, landlock_abi: 0, files_last: None, ids: (0, 0), handoff: None, violation };
     for step in STEPS.iter().filter(|step| step.stage.is_in(order.tier)) {
         if left_out.contains(&step.stage) {
             continue;
         }
-        if let Err(errno) = (step.run)(&mut sealing) {
+        let handed = if step.stage > Stage::EmptyRoot { link::finish_handoff(&mut sealing) } else { Ok(()) };
+        if let Err(errno) = handed.and_then(|()| (step.run)(&mut sealing)) {
             return Err(Refusal { stage: step.stage, errno }.refuse(sealing.handoff));
         }
     }

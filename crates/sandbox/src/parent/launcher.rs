@@ -187,7 +187,8 @@ impl Starting<'_> {
             match wait_readable(&self.channel, self.deadline) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let timeout_ms = u64::try_from(self.launcher.seal_timeout.as_millis()).unwrap_or(u64::MAX);
+                    let timeout_ms =
+                        u64::try_from(self.launcher.seal_timeout.as_millis()).unwrap_or(u64::MAX);
                     return Err(LaunchError::Timeout { timeout_ms });
                 }
                 Err(errno) => return Err(LaunchError::Channel { errno: errno.raw_os_error() }),

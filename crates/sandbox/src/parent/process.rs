@@ -27,7 +27,8 @@ impl WorkerProcess {
     /// Takes charge of a child of this process, which nothing else waits for.
     pub(super) fn adopt(pid: i32) -> Result<Self, LaunchError> {
         let pid = Pid::from_raw(pid).ok_or(LaunchError::Report)?;
-        let is_child = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+        let is_child =
+            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
         let spawn = |errno: Errno| LaunchError::Spawn { errno: errno.raw_os_error() };
         is_child.map_err(spawn)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(spawn)?;

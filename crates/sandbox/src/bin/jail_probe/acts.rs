@@ -73,7 +73,10 @@ fn protect_executable() -> i32 {
 fn exec() -> i32 {
     let path = c"/bin/true";
     let arguments = [path.as_ptr() as usize, 0];
-    tried(libc::SYS_execve, &[path.as_ptr() as usize, arguments.as_ptr() as usize, arguments[1..].as_ptr() as usize])
+    tried(
+        libc::SYS_execve,
+        &[path.as_ptr() as usize, arguments.as_ptr() as usize, arguments[1..].as_ptr() as usize],
+    )
 }
 
 /// A call by the numbers of another table of the same processor.

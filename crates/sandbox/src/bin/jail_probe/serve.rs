@@ -62,8 +62,8 @@ fn launcher() -> ExitCode {
     let mut workers = Vec::new();
     let mut out = io::stdout();
     for tier in [Tier::Full, Tier::LandlockSeccomp] {
-        let launched =
-            Launcher::of_self(tier, WorkerLimits::default(), "__probe").and_then(|launcher| launcher.launch());
+        let launched = Launcher::of_self(tier, WorkerLimits::default(), "__probe")
+            .and_then(|launcher| launcher.launch());
         let Ok(worker) = launched else { return ExitCode::FAILURE };
         if writeln!(out, "{}", worker.pid()).and_then(|()| out.flush()).is_err() {
             return ExitCode::FAILURE;
