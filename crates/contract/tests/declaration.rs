@@ -1,5 +1,7 @@
 //! Declarations: what is read, what is refused and by which field, and the bytes that a fingerprint rests on.
 
+#![expect(clippy::panic, reason = "a helper of a test fails the test")]
+
 use thought_contract::declaration::{
     AgentId, Budget, ContextKind, Declaration, DeclarationError, Problem, RUNNERS_NOT_BUILT, Replay, Runner,
     agent_id, bounds, fingerprint, nearest_name,

@@ -1,5 +1,7 @@
 //! The files that a new home begins with hold under the same rules as anybody's.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
 use thought_contract::declaration::{ContextKind, Declaration, Replay, Runner, bounds};
 use thought_contract::frontmatter::{self, LineEnd};
 use thought_contract::shipped::{SHIPPED, ShippedPlace, shipped_in};

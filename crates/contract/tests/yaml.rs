@@ -1,5 +1,7 @@
 //! The strict YAML reader: what it takes, what it refuses, and where it says the fault is.
 
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
 use thought_contract::yaml::{
     Node, NodeValue, Resolved, Style, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX, YamlErrorKind as Kind,
     load,
@@ -190,4 +192,75 @@ fn errors_and_debug_hold_no_text() {
     assert!(!format!("{unknown} {unknown:?}").contains("canary"));
     let node = load("canary: canary\n").unwrap();
     assert!(!format!("{node:?}").contains("canary"));
+}
+
+/// Pieces that steer a YAML reader, strung together by a fixed generator.
+#[test]
+fn no_text_makes_the_reader_panic_and_no_accepted_tree_breaks_its_promises() {
+    const PIECES: [&str; 32] = [
+        "a",
+        "id",
+        ":",
+        ": ",
+        "- ",
+        "\n",
+        "\r\n",
+        "\r",
+        " ",
+        "  ",
+        "\t",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "\"",
+        "'",
+        "|\n",
+        ">-\n",
+        "#",
+        "&a ",
+        "*a",
+        "!!str ",
+        "? ",
+        "---\n",
+        "...\n",
+        "%YAML 1.2\n",
+        "\\",
+        "\u{feff}",
+        "\u{1F600}",
+        "~",
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).unwrap()
+    };
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let length = next() % 14;
+        let text: String = (0..length).map(|_| PIECES[next() % PIECES.len()]).collect();
+        if let Ok(root) = load(&text) {
+            accepted += 1;
+            holds(&root, &text);
+        }
+    }
+    assert!(accepted > 100, "{accepted}");
+}
+
+fn holds(node: &Node, text: &str) {
+    assert!(node.line() <= text.split(['\n', '\r']).count() + 1, "{text:?}");
+    match &node.value {
+        NodeValue::Scalar(_) => {}
+        NodeValue::Sequence(items) => items.iter().for_each(|item| holds(item, text)),
+        NodeValue::Mapping(pairs) => {
+            for (index, (key, value)) in pairs.iter().enumerate() {
+                assert!(key.resolve().is_some(), "{text:?}");
+                assert!(pairs[..index].iter().all(|(other, _)| other.resolve() != key.resolve()), "{text:?}");
+                holds(value, text);
+            }
+        }
+    }
 }
