@@ -3,12 +3,17 @@
 //! Both sides of the wall run the same two steps on the same raw bytes. Neither repairs anything: an answer is taken
 //! whole or the run fails with one stable reason and proposes nothing.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::proposal::ProposalCall;
+use crate::limits::{ARGUMENTS_BYTES_MAX, CALL_ID_CHARACTERS_MAX, CALLS_MAX, VISIBLE_TEXT_CHARACTERS_MAX};
+use crate::packet::{OutputMode, Packet};
+use crate::proposal::{self, ProposalCall, ProposalKind, ToolName};
+use crate::strict_json;
+
+pub use crate::reason::{FailReason, FailReasonError};
 
 /// Tokens as the provider counted them; absent where it did not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +42,7 @@ pub struct RawCall {
 /// A provider's answer as read: one choice, an accepted stop, thinking dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The visible text as written, untrimmed; absent when no non-empty text part stands in the answer.
+    /// The visible text, trimmed; absent when nothing is left of it.
     pub text: Option<String>,
     /// Whether the text was cut by length.
     pub truncated: bool,
@@ -97,146 +102,97 @@ impl fmt::Debug for ValidatedAnswer {
     }
 }
 
-/// Text that is no reason code of this build.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("read a reason code: it is none that this build knows")]
-pub struct FailReasonError;
-
-macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
-        /// Why an attempt gave no valid answer. The codes are stable: they stand in events and in output.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum FailReason {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl FailReason {
-            /// Every reason, in the order of this list.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// The stable code.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => $code,)*
-                }
-            }
-        }
-
-        impl FromStr for FailReason {
-            type Err = FailReasonError;
-            fn from_str(text: &str) -> Result<Self, FailReasonError> {
-                match text {
-                    $($code => Ok(Self::$name),)*
-                    _ => Err(FailReasonError),
-                }
-            }
-        }
+/// Validates an answer against the packet: text within its bounds, every call offered, unique, well-formed, and within
+/// the capability. All or nothing.
+///
+/// # Errors
+/// The first [`FailReason`].
+pub fn validate(packet: &Packet, answer: &Answer) -> Result<ValidatedAnswer, FailReason> {
+    let text = validate_text(answer.text.as_deref())?;
+    if packet.output_mode == OutputMode::StrictJson {
+        validate_strict_json(text, answer)?;
+    }
+    if answer.truncated && !answer.calls.is_empty() {
+        return Err(FailReason::LengthWithCalls);
+    }
+    let proposals = validate_calls(packet, &answer.calls)?;
+    let kinds: Vec<ProposalKind> = proposals.iter().map(ProposalCall::kind).collect();
+    let summary = match text {
+        Some(text) => text,
+        None => proposal::acknowledgment(&kinds).ok_or(FailReason::EmptyAnswer)?,
     };
+    Ok(ValidatedAnswer {
+        summary: summary.to_owned(),
+        text_from_model: text.is_some(),
+        truncated: answer.truncated,
+        proposals,
+        thinking_parts_dropped: answer.thinking_parts_dropped,
+        usage: answer.usage,
+    })
 }
 
-reasons! {
-    /// The model refused.
-    Refusal = "refusal",
-    /// The provider's filter stopped the answer.
-    ContentFilter = "content-filter",
-    /// The model ran out of its context while answering.
-    ContextOverflow = "context-overflow",
-    /// A stop reason that is not accepted, or none.
-    UnknownStop = "unknown-stop",
-    /// Calls under a stop for length: an argument may be cut.
-    LengthWithCalls = "length-with-calls",
-    /// Calls under a stop that takes text alone.
-    StopWithCalls = "stop-with-calls",
-    /// A stop for calls, and no call.
-    CallsMissing = "calls-missing",
-    /// No text and no call.
-    EmptyAnswer = "empty-answer",
-    /// A part or call of a kind that is not known.
-    UnknownPart = "unknown-part",
-    /// More than one non-empty text part beside calls.
-    TwoTextParts = "two-text-parts",
-    /// Not the API's JSON.
-    MalformedBody = "malformed-body",
-    /// A key that stands twice in one object.
-    DuplicateKey = "duplicate-key",
-    /// More than one choice.
-    SecondChoice = "second-choice",
-    /// The retired `function_call` member.
-    FunctionCall = "function-call",
-    /// Another role than assistant.
-    UnknownRole = "unknown-role",
-    /// A call of a tool that was not on offer.
-    UnknownTool = "unknown-tool",
-    /// Two calls with one id.
-    DuplicateCallId = "duplicate-call-id",
-    /// A call without an id, or with one out of bounds.
-    EmptyCallId = "empty-call-id",
-    /// More than three calls.
-    TooManyCalls = "too-many-calls",
-    /// Two calls of one kind.
-    DuplicateKind = "duplicate-kind",
-    /// Arguments that are not one strict JSON object.
-    ArgumentsMalformed = "arguments-malformed",
-    /// Arguments that break a bound or the shape.
-    ArgumentsInvalid = "arguments-invalid",
-    /// Evidence that the snapshot did not admit.
-    EvidenceNotAdmitted = "evidence-not-admitted",
-    /// A target that the snapshot did not admit.
-    TargetNotAdmitted = "target-not-admitted",
-    /// Visible text over its bound.
-    TextTooLong = "text-too-long",
-    /// U+0000 in the visible text.
-    TextInvalid = "text-invalid",
-    /// Strict-JSON mode, and the text is not one JSON value.
-    NotJson = "not-json",
-    /// Strict-JSON mode, and there is a call.
-    CallsInStrictJson = "calls-in-strict-json",
-    /// The worker's result is not what the parent reads in the same bytes.
-    WorkerMismatch = "worker-mismatch",
-    /// The worker's request is not what the packet demands.
-    RequestMismatch = "request-mismatch",
-    /// The worker broke the frame protocol or died.
-    WorkerProtocol = "worker-protocol",
-    /// A packet or result of another version.
-    ProtocolVersion = "protocol-version",
-    /// A packet that is not one.
-    PacketMalformed = "packet-malformed",
-    /// A packet from which no request can be rendered.
-    PacketUnrenderable = "packet-unrenderable",
-    /// The request is larger than the model takes, or than the frame.
-    ContextTooLarge = "context-too-large",
-    /// An answer larger than its bound.
-    AnswerTooLarge = "answer-too-large",
-    /// The provider refused the key or its rights.
-    ProviderUnauthorized = "provider-unauthorized",
-    /// Quota, credit or spend limit: waiting does not help.
-    ProviderQuota = "provider-quota",
-    /// The model or the address is not there.
-    ProviderNotFound = "provider-not-found",
-    /// The provider refused the request.
-    ProviderRefused = "provider-refused",
-    /// The provider answered with a redirect; it is never followed.
-    ProviderRedirected = "provider-redirected",
-    /// A status that the API does not document.
-    ProviderStatus = "provider-status",
-}
-
-impl fmt::Display for FailReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+fn validate_text(text: Option<&str>) -> Result<Option<&str>, FailReason> {
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+    if text.contains('\0') {
+        return Err(FailReason::TextInvalid);
     }
+    if text.chars().nth(VISIBLE_TEXT_CHARACTERS_MAX).is_some() {
+        return Err(FailReason::TextTooLong);
+    }
+    Ok(Some(text))
 }
 
-impl std::error::Error for FailReason {}
-
-impl Serialize for FailReason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+fn validate_strict_json(text: Option<&str>, answer: &Answer) -> Result<(), FailReason> {
+    if !answer.calls.is_empty() {
+        return Err(FailReason::CallsInStrictJson);
     }
+    let text = text.ok_or(FailReason::EmptyAnswer)?;
+    // A number or literal that was cut may still be JSON, so a cut text is none here.
+    if answer.truncated || strict_json::check(text.as_bytes()).is_err() {
+        return Err(FailReason::NotJson);
+    }
+    Ok(())
 }
 
-impl<'de> Deserialize<'de> for FailReason {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+fn validate_calls(packet: &Packet, calls: &[RawCall]) -> Result<Vec<ProposalCall>, FailReason> {
+    if calls.len() > CALLS_MAX {
+        return Err(unknown_tool(packet, calls).unwrap_or(FailReason::TooManyCalls));
     }
+    let mut ids = HashSet::new();
+    let mut kinds = HashSet::new();
+    let mut proposals = Vec::with_capacity(calls.len());
+    for call in calls {
+        if call.id.is_empty() || call.id.chars().nth(CALL_ID_CHARACTERS_MAX).is_some() {
+            return Err(FailReason::EmptyCallId);
+        }
+        if !ids.insert(call.id.as_str()) {
+            return Err(FailReason::DuplicateCallId);
+        }
+        let tool = offered_tool(packet, &call.name).ok_or(FailReason::UnknownTool)?;
+        if !kinds.insert(tool.kind()) {
+            return Err(FailReason::DuplicateKind);
+        }
+        proposals.push(validate_arguments(packet, tool, &call.arguments)?);
+    }
+    Ok(proposals)
+}
+
+/// An unknown tool says more about an answer than its number of calls.
+fn unknown_tool(packet: &Packet, calls: &[RawCall]) -> Option<FailReason> {
+    calls.iter().any(|call| offered_tool(packet, &call.name).is_none()).then_some(FailReason::UnknownTool)
+}
+
+fn offered_tool(packet: &Packet, name: &str) -> Option<ToolName> {
+    ToolName::from_wire(name).filter(|tool| packet.offered().contains(tool))
+}
+
+fn validate_arguments(packet: &Packet, tool: ToolName, arguments: &str) -> Result<ProposalCall, FailReason> {
+    if arguments.len() > ARGUMENTS_BYTES_MAX {
+        return Err(FailReason::ArgumentsInvalid);
+    }
+    let value = match strict_json::parse(arguments.as_bytes()) {
+        Ok(value) if value.is_object() => value,
+        Ok(_) | Err(_) => return Err(FailReason::ArgumentsMalformed),
+    };
+    ProposalCall::from_arguments(tool, &value, &packet.capability).map_err(|error| error.fail_reason())
 }

@@ -30,6 +30,16 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalErro
     serde_json_canonicalizer::to_vec(&value).map_err(CanonicalError::Serialize)
 }
 
+/// The canonical form as text.
+///
+/// # Errors
+/// As [`to_vec`].
+pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalError> {
+    let value = serde_json::to_value(value).map_err(CanonicalError::Serialize)?;
+    check_numbers(&value)?;
+    serde_json_canonicalizer::to_string(&value).map_err(CanonicalError::Serialize)
+}
+
 fn check_numbers(value: &Value) -> Result<(), CanonicalError> {
     match value {
         Value::Number(number) => match number.as_i64() {

@@ -6,11 +6,15 @@
 pub mod answer;
 pub mod canonical;
 pub mod capability;
+pub mod frame;
 pub mod hash;
 pub mod id;
 pub mod limits;
 pub mod packet;
 pub mod proposal;
+pub mod provider;
+pub mod reason;
+pub mod result;
 pub mod sensitive;
 pub mod strict_json;
 

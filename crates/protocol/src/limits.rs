@@ -27,8 +27,39 @@ pub const PACKET_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A raw answer of a provider, bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A result frame, bytes.
-pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
+/// The raw arguments of one call, bytes: the longest proposed text, each character escaped as a surrogate pair, fits.
+pub const ARGUMENTS_BYTES_MAX: usize = 512 * 1024;
+/// The id that a provider gives a call, characters.
+pub const CALL_ID_CHARACTERS_MAX: usize = 256;
+/// A result frame, bytes: three calls at their bound, escaped once more, and the text.
+pub const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The id of a focus declaration, characters.
+pub const FOCUS_ID_CHARACTERS: std::ops::RangeInclusive<usize> = 3..=64;
+/// The version of a focus declaration.
+pub const FOCUS_VERSION: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+/// The summary of a focus's scope, characters.
+pub const FOCUS_SUMMARY_CHARACTERS_MAX: usize = 500;
+/// Entries of a scope's `includes`, and of its `excludes`.
+pub const FOCUS_SCOPE_ENTRIES_MAX: usize = 16;
+/// One entry of `includes` or `excludes`, characters.
+pub const FOCUS_SCOPE_ENTRY_CHARACTERS_MAX: usize = 200;
+/// The objective of a focus, characters.
+pub const FOCUS_OBJECTIVE_CHARACTERS_MAX: usize = 2_000;
+/// Subscriptions of a focus.
+pub const FOCUS_SUBSCRIPTIONS: std::ops::RangeInclusive<usize> = 1..=16;
+/// A focus's budget of events a day.
+pub const FOCUS_EVENTS_PER_DAY: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// A focus's budget of inference requests a day.
+pub const FOCUS_INFERENCE_REQUESTS_PER_DAY: std::ops::RangeInclusive<u32> = 0..=1_000;
+/// A focus's budget of context characters.
+pub const FOCUS_CONTEXT_CHARACTERS: std::ops::RangeInclusive<u32> = 1_000..=200_000;
+/// Permissions that a focus may ask for.
+pub const FOCUS_PERMISSIONS_MAX: usize = 8;
+/// Days after which a focus may retire.
+pub const FOCUS_RETIREMENT_DAYS: std::ops::RangeInclusive<u32> = 1..=3_650;
+/// Events after which a focus may retire.
+pub const FOCUS_RETIREMENT_EVENTS: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 
 /// One payload of an event, bytes.
 pub const EVENT_PAYLOAD_BYTES_MAX: usize = 1024 * 1024;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::limits::JSON_DEPTH_MAX;
@@ -141,7 +141,7 @@ impl<'de> Visitor<'de> for Check<'_> {
         let mut keys = HashSet::new();
         while let Some(key) = members.next_key::<String>()? {
             if !keys.insert(key) {
-                return Err(A::Error::custom(self.fail::<A::Error>(StrictJsonError::DuplicateKey)));
+                return Err(self.fail(StrictJsonError::DuplicateKey));
             }
             members.next_value_seed(inner)?;
         }

@@ -3,9 +3,13 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
+use super::members::Members;
+use super::{ArgumentError, ArgumentFault};
 use crate::capability::PacketCapability;
 use crate::id::EventId;
+use crate::limits::{REASON_CHARACTERS_MAX, REPLACEMENT_CHARACTERS_MAX};
 
 /// Which output is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +50,37 @@ pub struct CorrectionArguments {
     pub reason: String,
     /// At most 16 admitted ids, unique.
     pub evidence_event_ids: Vec<EventId>,
+}
+
+impl CorrectionArguments {
+    /// The members, all required.
+    pub const MEMBERS: [&'static str; 4] = ["target_output", "replacement", "reason", "evidence_event_ids"];
+
+    /// Reads the arguments strictly against the capability. `latest` stays `latest` here, and is refused when there is
+    /// nothing that it could mean.
+    ///
+    /// # Errors
+    /// The first member that breaks the contract.
+    pub fn from_value(value: &Value, capability: &PacketCapability) -> Result<Self, ArgumentError> {
+        let members = Members::of(value, ".", &Self::MEMBERS)?;
+        Ok(Self {
+            target_output: read_target(members.string("target_output")?, capability)?,
+            replacement: members.text("replacement", REPLACEMENT_CHARACTERS_MAX)?,
+            reason: members.text("reason", REASON_CHARACTERS_MAX)?,
+            evidence_event_ids: members.evidence("evidence_event_ids", capability)?,
+        })
+    }
+}
+
+fn read_target(text: &str, capability: &PacketCapability) -> Result<TargetOutput, ArgumentError> {
+    let target = if text == LATEST {
+        Some(TargetOutput::Latest)
+    } else {
+        capability.correction_targets.iter().find(|id| id.as_str() == text).cloned().map(TargetOutput::Output)
+    };
+    target
+        .filter(|target| resolve_target(target, capability).is_some())
+        .ok_or(ArgumentError { member: "target_output", fault: ArgumentFault::TargetNotAdmitted })
 }
 
 impl fmt::Debug for CorrectionArguments {

@@ -5,8 +5,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::members::Members;
+use super::{ArgumentError, ArgumentFault};
+use crate::capability::PacketCapability;
 use crate::id::EventId;
+use crate::limits::{PROPOSED_TEXT_CHARACTERS_MAX, REASON_CHARACTERS_MAX};
 
 /// How the text would enter the memory document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +44,34 @@ pub struct MemoryChangeArguments {
     pub reason: String,
     /// At most 16 admitted ids, unique.
     pub evidence_event_ids: Vec<EventId>,
+}
+
+impl MemoryChangeArguments {
+    /// The members, all required.
+    pub const MEMBERS: [&'static str; 4] = ["operation", "proposed_text", "reason", "evidence_event_ids"];
+
+    /// Reads the arguments strictly against the capability.
+    ///
+    /// # Errors
+    /// The first member that breaks the contract; without a memory target, the call itself.
+    pub fn from_value(value: &Value, capability: &PacketCapability) -> Result<Self, ArgumentError> {
+        if !capability.memory_target {
+            return Err(ArgumentError { member: ".", fault: ArgumentFault::TargetNotAdmitted });
+        }
+        let members = Members::of(value, ".", &Self::MEMBERS)?;
+        Ok(Self {
+            operation: members.choice(
+                "operation",
+                &[
+                    (MemoryOperation::Append.as_str(), MemoryOperation::Append),
+                    (MemoryOperation::ReplaceDocument.as_str(), MemoryOperation::ReplaceDocument),
+                ],
+            )?,
+            proposed_text: members.text("proposed_text", PROPOSED_TEXT_CHARACTERS_MAX)?,
+            reason: members.text("reason", REASON_CHARACTERS_MAX)?,
+            evidence_event_ids: members.evidence("evidence_event_ids", capability)?,
+        })
+    }
 }
 
 impl fmt::Debug for MemoryChangeArguments {

@@ -7,15 +7,23 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use serde_json::Value;
+
+use crate::canonical::{self, CanonicalError};
+use crate::capability::PacketCapability;
 use crate::id::EventId;
+use crate::reason::FailReason;
 
 pub mod correction;
 pub mod focus;
+mod members;
 pub mod memory;
+pub mod schema;
 
 pub use correction::{CorrectionArguments, TargetOutput, resolve_target};
 pub use focus::FocusDeclaration;
 pub use memory::{MemoryChangeArguments, MemoryOperation};
+pub use schema::{description, input_schema, manifest};
 
 /// The result that stands for every call of an earlier turn.
 pub const NORMALIZED_RESULT: &str =
@@ -128,6 +136,63 @@ impl ProposalCall {
             Self::FocusDeclaration(_) => ProposalKind::FocusDeclaration,
         }
     }
+
+    /// Reads the arguments of a call strictly: exact members, exact bounds, and nothing that the capability does not
+    /// admit.
+    ///
+    /// # Errors
+    /// The first member that breaks the contract.
+    pub fn from_arguments(
+        tool: ToolName,
+        arguments: &Value,
+        capability: &PacketCapability,
+    ) -> Result<Self, ArgumentError> {
+        match tool {
+            ToolName::RequestMemoryChange => {
+                MemoryChangeArguments::from_value(arguments, capability).map(Self::MemoryChange)
+            }
+            ToolName::SubmitCorrection => {
+                CorrectionArguments::from_value(arguments, capability).map(Self::SelfCorrection)
+            }
+            ToolName::ProposeFocus => FocusDeclaration::from_value(arguments).map(Self::FocusDeclaration),
+        }
+    }
+
+    /// The arguments as canonical JSON text, as [`crate::packet::HistoryCall`] carries them. A correction must have its
+    /// target resolved first: `latest` never stands in history.
+    ///
+    /// # Errors
+    /// Never in practice: arguments hold strings and small integers alone.
+    pub fn canonical_arguments(&self) -> Result<String, CanonicalError> {
+        let value = match self {
+            Self::MemoryChange(arguments) => serde_json::to_value(arguments),
+            Self::SelfCorrection(arguments) => serde_json::to_value(arguments),
+            Self::FocusDeclaration(declaration) => serde_json::to_value(declaration),
+        };
+        canonical::to_string(&value.map_err(CanonicalError::Serialize)?)
+    }
+}
+
+/// The fixed sentence of a turn that made proposals and said nothing. It claims a durable proposal and no more, and
+/// holds no id. `None` without a kind.
+pub fn acknowledgment(kinds: &[ProposalKind]) -> Option<&'static str> {
+    let has = |kind| kinds.contains(&kind);
+    match (
+        has(ProposalKind::MemoryChange),
+        has(ProposalKind::SelfCorrection),
+        has(ProposalKind::FocusDeclaration),
+    ) {
+        (true, false, false) => Some("I saved that as a memory suggestion."),
+        (false, true, false) => Some("I saved that as a proposed correction."),
+        (true, true, false) => Some("I saved those as memory and correction suggestions."),
+        (false, false, true) => Some("I saved that as a focus proposal."),
+        (true, false, true) => Some("I saved those as a memory suggestion and a focus proposal."),
+        (false, true, true) => Some("I saved those as a proposed correction and a focus proposal."),
+        (true, true, true) => {
+            Some("I saved those as memory and correction suggestions and a focus proposal.")
+        }
+        (false, false, false) => None,
+    }
 }
 
 /// What is wrong with a member of a call's arguments.
@@ -139,9 +204,9 @@ pub enum ArgumentFault {
     Unknown,
     /// Of another JSON type, or not one of the allowed values.
     Shape,
-    /// Empty where it may not be.
+    /// A text or list shorter than its bound allows.
     Empty,
-    /// Over its bound.
+    /// A text or list over its bound.
     TooLong,
     /// Holds U+0000, or breaks its pattern.
     Characters,
@@ -163,6 +228,24 @@ pub struct ArgumentError {
     pub member: &'static str,
     /// What is wrong with it.
     pub fault: ArgumentFault,
+}
+
+impl ArgumentError {
+    /// The reason under which a run fails.
+    pub const fn fail_reason(self) -> FailReason {
+        match self.fault {
+            ArgumentFault::EvidenceNotAdmitted => FailReason::EvidenceNotAdmitted,
+            ArgumentFault::TargetNotAdmitted => FailReason::TargetNotAdmitted,
+            ArgumentFault::Missing
+            | ArgumentFault::Unknown
+            | ArgumentFault::Shape
+            | ArgumentFault::Empty
+            | ArgumentFault::TooLong
+            | ArgumentFault::Characters
+            | ArgumentFault::Range
+            | ArgumentFault::Duplicate => FailReason::ArgumentsInvalid,
+        }
+    }
 }
 
 /// The id under which history shows the call of a proposal: `call_` and 24 characters of the stable key of the
