@@ -253,7 +253,7 @@ fn all_of_this_holds_for_an_unprivileged_user_too() {
         return;
     }
     let me = "all_of_this_holds_for_an_unprivileged_user_too";
-    let (code, output) = common_as_nobody(&["--skip", me, "--test-threads", "2"]);
+    let (code, output) = as_nobody(&["--skip", me, "--test-threads", "2"]);
     assert_eq!(code, Some(0), "as nobody:\n{output}");
     let passed: usize = output
         .lines()
@@ -263,7 +263,7 @@ fn all_of_this_holds_for_an_unprivileged_user_too() {
 }
 
 /// Runs this test program as user and group nobody.
-fn common_as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
+fn as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
     use std::os::unix::process::CommandExt;
     #[expect(clippy::disallowed_methods, reason = "the test program runs itself as another user")]
     let output = std::process::Command::new("/proc/self/exe")
@@ -271,7 +271,7 @@ fn common_as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
         .uid(65_534)
         .gid(65_534)
         .output()
-        .expect("run as nobody");
+        .unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 
 use super::seccomp::Violation;
-use super::{SealedChannel, seal};
+use super::{SealedChannel, Trial, seal};
 use crate::{EnterError, Stage};
 
 /// What a forbidden system call does.
@@ -17,18 +17,27 @@ pub enum OnViolation {
     Fail,
 }
 
-/// As [`crate::enter`], without the named stages.
+/// What is left out of a start.
+#[derive(Debug, Clone, Copy)]
+pub struct Without {
+    /// These stages.
+    pub stages: &'static [Stage],
+    /// The rule at this place of [`crate::allowed::ALLOWED`].
+    pub rule: Option<usize>,
+}
+
+/// As [`crate::enter`], with something left out.
 ///
 /// # Errors
 /// As [`crate::enter`].
 pub fn enter_without(
     tier_argument: &OsStr,
-    left_out: &[Stage],
+    without: Without,
     on_violation: OnViolation,
 ) -> Result<SealedChannel, EnterError> {
     let violation = match on_violation {
         OnViolation::Kill => Violation::Kill,
         OnViolation::Fail => Violation::Fail,
     };
-    seal(tier_argument, violation, left_out)
+    seal(tier_argument, Trial { left_out: without.stages, violation, rule_left_out: without.rule })
 }

@@ -78,7 +78,7 @@ pub(super) fn limit_resources(sealing: &mut Sealing) -> Result<(), Errno> {
 fn limit(resource: Resource, maximum: u64) -> Result<(), Errno> {
     let value = getrlimit(resource).maximum.map_or(maximum, |inherited| inherited.min(maximum));
     let new = Rlimit { current: Some(value), maximum: Some(value) };
-    setrlimit(resource, new.clone()).map_err(rustix::io::Errno::raw_os_error)?;
+    setrlimit(resource, new).map_err(rustix::io::Errno::raw_os_error)?;
     if getrlimit(resource) == new { Ok(()) } else { Err(libc::EPERM) }
 }
 

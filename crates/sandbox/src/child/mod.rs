@@ -28,7 +28,23 @@ struct Sealing {
     /// User and group from before the namespaces.
     ids: (u32, u32),
     handoff: Option<link::Handoff>,
+    trial: Trial,
+}
+
+/// How a start may differ from the product's, for [`ablation`] alone.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    /// Stages that are not taken.
+    left_out: &'static [Stage],
+    /// What a forbidden call does.
     violation: seccomp::Violation,
+    /// A rule of the list, by its place, that is left out.
+    rule_left_out: Option<usize>,
+}
+
+impl Trial {
+    /// The product: every stage, every rule, and a violation kills.
+    const NONE: Self = Self { left_out: &[], violation: seccomp::Violation::Kill, rule_left_out: None };
 }
 
 struct Step {
@@ -63,25 +79,20 @@ const STEPS: &[Step] = &[
 /// The stage that could not be put in place. The launcher has been told; the process must end with
 /// [`crate::EXIT_REFUSED`].
 pub fn enter(tier_argument: &OsStr) -> Result<SealedChannel, EnterError> {
-    seal(tier_argument, seccomp::Violation::Kill, &[])
+    seal(tier_argument, Trial::NONE)
 }
 
-/// Takes every step that is in the tier and not left out. Only [`ablation`] leaves any out.
-fn seal(
-    tier_argument: &OsStr,
-    violation: seccomp::Violation,
-    left_out: &[Stage],
-) -> Result<SealedChannel, EnterError> {
+/// Takes every step of the tier, but for what the trial leaves out.
+fn seal(tier_argument: &OsStr, trial: Trial) -> Result<SealedChannel, EnterError> {
     let order = match read_order(tier_argument) {
         Ok(order) => order,
         Err(error) => return Err(error.refuse(None)),
     };
     // A panic's text may hold content, and printing it takes calls that kill: say nothing, unwind.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut sealing =
-        Sealing { order, landlock_abi: 0, files_last: None, ids: (0, 0), handoff: None, violation };
+    let mut sealing = Sealing { order, landlock_abi: 0, files_last: None, ids: (0, 0), handoff: None, trial };
     for step in STEPS.iter().filter(|step| step.stage.is_in(order.tier)) {
-        if left_out.contains(&step.stage) {
+        if trial.left_out.contains(&step.stage) {
             continue;
         }
         let handed = if step.stage > Stage::EmptyRoot { link::finish_handoff(&mut sealing) } else { Ok(()) };

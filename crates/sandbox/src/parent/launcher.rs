@@ -220,9 +220,11 @@ impl Starting<'_> {
             && wait_readable(&self.channel, Some(Instant::now())) == Ok(true)
             && self.channel.read_exact(&mut bytes).is_ok()
         {
-            if let Some(Record::Forked { pid }) = Record::decode(&bytes) {
-                // If it is no child of ours there is nothing to reap.
-                self.inner = WorkerProcess::adopt(pid).ok();
+            // If it names no child of ours there is nothing to reap.
+            if let Some(Record::Forked { pid }) = Record::decode(&bytes)
+                && let Ok(process) = WorkerProcess::adopt(pid)
+            {
+                self.inner = Some(process);
             }
         }
     }

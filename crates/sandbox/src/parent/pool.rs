@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use super::errno_of;
 use super::launcher::{Launcher, SealedWorker};
-use crate::LaunchError;
+use crate::{LaunchError, SealEvidence};
 
 /// What is in the pool's one place.
 #[derive(Debug)]
@@ -100,12 +100,30 @@ impl WarmPool {
     ///
     /// # Errors
     /// As [`Self::checkout`].
-    pub fn warm_up(&self) -> Result<crate::SealEvidence, LaunchError> {
-        let worker = self.checkout()?;
+    pub fn warm_up(&self) -> Result<SealEvidence, LaunchError> {
+        loop {
+            let mut place = self.shared.lock();
+            while matches!(*place, Place::Filling) {
+                place = self.shared.wait(place);
+            }
+            match &*place {
+                Place::Closed => return Err(LaunchError::Closed),
+                Place::Ready(worker) if worker.is_alive() => return Ok(worker.evidence()),
+                Place::Ready(_) | Place::Filling => drop(self.shared.set(place, Place::Filling)),
+                Place::Vacant => {
+                    drop(place);
+                    return self.launch_into_place();
+                }
+            }
+        }
+    }
+
+    fn launch_into_place(&self) -> Result<SealEvidence, LaunchError> {
+        let worker = self.shared.launcher.launch()?;
         let evidence = worker.evidence();
         let place = self.shared.lock();
-        // A successor may be there already; then this one ends.
-        if matches!(*place, Place::Filling | Place::Vacant) {
+        // Somebody else may have been faster; then this one ends.
+        if matches!(*place, Place::Vacant) {
             drop(self.shared.set(place, Place::Ready(worker)));
         }
         Ok(evidence)

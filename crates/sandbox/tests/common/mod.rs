@@ -1,6 +1,7 @@
 //! What every test of the jail needs: a launcher of the probe program, and a talk with it.
 #![expect(dead_code, reason = "each test program uses its part")]
 #![expect(unreachable_pub, reason = "a module of several test programs")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::io::{Read, Write};
 use std::path::Path;

@@ -35,8 +35,10 @@ fn open(path: &CStr, flags: i32) -> i32 {
 }
 
 fn open_of(pid: usize, file: &str) -> i32 {
-    let path = std::ffi::CString::new(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    open(&path, libc::O_RDONLY)
+    match std::ffi::CString::new(format!("/proc/{pid}/{file}")) {
+        Ok(path) => open(&path, libc::O_RDONLY),
+        Err(_) => -1,
+    }
 }
 
 fn socket(domain: i32, kind: i32) -> i32 {
@@ -106,6 +108,19 @@ fn allocate(bytes: usize) -> i32 {
         Ok(()) => 0,
         Err(_) => libc::ENOMEM,
     }
+}
+
+/// Asks for more than there is in a way that can't be refused: the runtime ends the process.
+fn exhaust(bytes: usize) -> i32 {
+    let room: Vec<u8> = Vec::with_capacity(bytes);
+    i32::from(room.capacity() < bytes)
+}
+
+/// Seeds a hash map.
+fn hash() -> i32 {
+    use std::hash::BuildHasher;
+    let state = std::hash::RandomState::new();
+    i32::from(state.hash_one(1) != state.hash_one(1))
 }
 
 fn flood() -> i32 {
@@ -242,6 +257,8 @@ fn forbidden(name: &str, pid: usize) -> Option<i32> {
 fn resource(name: &str, number: usize) -> Option<i32> {
     Some(match name {
         "allocate" => allocate(number),
+        "exhaust" => exhaust(number),
+        "hash" => hash(),
         "flood" => flood(),
         "spin" => spin(),
         _ => return None,

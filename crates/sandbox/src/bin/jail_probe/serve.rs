@@ -6,8 +6,8 @@ use std::os::fd::FromRawFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use thought_sandbox::ablation::{OnViolation, enter_without};
-use thought_sandbox::{EXIT_REFUSED, Launcher, SealedChannel, Stage, Tier, WorkerLimits, enter};
+use thought_sandbox::ablation::{OnViolation, Without, enter_without};
+use thought_sandbox::{EXIT_REFUSED, EnterError, Launcher, SealedChannel, Stage, Tier, WorkerLimits, enter};
 
 use crate::acts;
 
@@ -30,17 +30,22 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// `__without=seccomp,landlock` leaves stages out; `__fail` lets forbidden calls fail instead of kill.
-fn ablated(mode: &str, order: &OsStr) -> Result<SealedChannel, thought_sandbox::EnterError> {
+/// `__without=seccomp,landlock` leaves stages out; `__fail` lets forbidden calls fail instead of kill; with
+/// `__without-rule=3` one more call is forbidden.
+fn ablated(mode: &str, order: &OsStr) -> Result<SealedChannel, EnterError> {
+    let nothing = Without { stages: &[], rule: None };
     if mode == "__fail" {
-        return enter_without(order, &[], OnViolation::Fail);
+        return enter_without(order, nothing, OnViolation::Fail);
+    }
+    if let Some(rule) = mode.strip_prefix("__without-rule=") {
+        return enter_without(order, Without { rule: rule.parse().ok(), ..nothing }, OnViolation::Kill);
     }
     let names = mode.strip_prefix("__without=").unwrap_or("");
-    let left_out: Vec<Stage> = names
+    let stages: Vec<Stage> = names
         .split(',')
         .filter_map(|name| Stage::ALL.iter().copied().find(|stage| stage.name() == name))
         .collect();
-    enter_without(order, &left_out, OnViolation::Kill)
+    enter_without(order, Without { stages: stages.leak(), ..nothing }, OnViolation::Kill)
 }
 
 fn silent() -> ExitCode {

@@ -27,7 +27,14 @@ pub(crate) enum Violation {
 }
 
 pub(super) fn install(sealing: &mut Sealing) -> Result<(), Errno> {
-    let program = program(ALLOWED, sealing.violation).map_err(|error| errno_of(&error))?;
+    let left_out = sealing.trial.rule_left_out;
+    let rules: Vec<Rule> = ALLOWED
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| Some(*index) != left_out)
+        .map(|(_, rule)| *rule)
+        .collect();
+    let program = program(&rules, sealing.trial.violation).map_err(|error| errno_of(&error))?;
     seccompiler::apply_filter(&program).map_err(|error| errno_of(&error))
 }
 
