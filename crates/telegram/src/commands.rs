@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn commands_are_told_from_text() {
-        let table: [(&str, Option<(CommandName, Option<&str>)>); 17] = [
+        type Command = (CommandName, Option<&'static str>);
+        let table: [(&str, Option<Command>); 17] = [
             ("/start", Some((CommandName::Start, None))),
             ("/start payload", Some((CommandName::Start, Some("payload")))),
             ("/help", Some((CommandName::Help, None))),

@@ -285,7 +285,14 @@ fn normalised(text: &str, mut entities: Vec<Entity>) -> Vec<Entity> {
 }
 
 fn sort(entities: &mut [Entity]) {
-    entities.sort_by_key(|entity| (entity.offset, usize::MAX - entity.length));
+    // Of two that cover the same, the one that may hold the other is the outer: quotations before links before code.
+    let depth = |kind: &EntityKind| match kind {
+        EntityKind::Blockquote => 0,
+        EntityKind::Bold | EntityKind::Italic | EntityKind::Strikethrough => 1,
+        EntityKind::TextLink { .. } => 2,
+        EntityKind::Code | EntityKind::Pre { .. } => 3,
+    };
+    entities.sort_by_key(|entity| (entity.offset, usize::MAX - entity.length, depth(&entity.kind)));
 }
 
 fn ranges(entities: &[Entity], wanted: impl Fn(&EntityKind) -> bool) -> Vec<Range<usize>> {

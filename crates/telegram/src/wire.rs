@@ -10,6 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChatId, MessageId, ThreadId, UpdateId, UserId};
 
+/// An update that cannot be read. What a parser says about it may quote it, so only the place is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("read an update: {} at byte {column}", if *is_json { "a field of another type" } else { "not JSON" })]
+pub struct UnreadableUpdate {
+    /// Whether it is JSON at all.
+    pub is_json: bool,
+    /// Where reading ended: the column of the one line that an update is.
+    pub column: usize,
+}
+
+/// Reads an update.
+///
+/// # Errors
+/// If it is not JSON, or if a field that is used has another type.
+pub fn parse_update(bytes: &[u8]) -> Result<Update, UnreadableUpdate> {
+    match serde_json::from_slice(bytes) {
+        Ok(update) => Ok(update),
+        Err(error) => Err(UnreadableUpdate { is_json: error.is_data(), column: error.column() }),
+    }
+}
+
 /// An answer of the Bot API.
 #[derive(Deserialize)]
 pub struct Response<T> {
@@ -315,5 +336,37 @@ pub struct FileInfo {
 impl fmt::Debug for FileInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileInfo").field("file_size", &self.file_size).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_no_hindrance() {
+        let bytes = br#"{"update_id": 9007199254740991, "new": {"a": [null]}, "message": {"message_id": 4503599627370495,
+            "chat": {"id": -1002147483648, "type": "supergroup", "is_forum": true}, "date": 1, "text": "x",
+            "entities": [{"type": "new", "offset": 0, "length": 1}], "quote": {"text": "y", "position": 0},
+            "reply_to_message": {"message_id": 2, "chat": {"id": 1}, "text": "z"}}}"#;
+        let update = parse_update(bytes).unwrap();
+        let message = update.message.unwrap();
+        assert_eq!(
+            (update.update_id.0, message.message_id.0),
+            (9_007_199_254_740_991, 4_503_599_627_370_495)
+        );
+        assert_eq!((message.chat.id.0, message.other.kind()), (-1_002_147_483_648, None));
+    }
+
+    #[test]
+    fn an_unreadable_update_says_where_and_never_what() {
+        let bytes = br#"{"update_id": 1, "message": {"message_id": "canary"}}"#;
+        let error = parse_update(bytes).unwrap_err();
+        assert!(error.is_json);
+        assert!(!format!("{error} {error:?}").contains("canary"));
+        let error = parse_update(b"{\"canary").unwrap_err();
+        assert_eq!(error.to_string(), "read an update: not JSON at byte 8");
+        assert!(parse_update(b"{}").is_err());
+        assert!(parse_update(&[b'['; 100_000]).is_err());
     }
 }

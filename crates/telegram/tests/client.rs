@@ -1,4 +1,5 @@
 //! The client against a raw TCP server: what is written, what each answer means, and what an error never shows.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::sync::{Arc, Mutex};
 
@@ -28,8 +29,11 @@ enum Act {
     Hang,
 }
 
+/// Head and body of a request.
+type Request = (String, Vec<u8>);
+
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(String, Vec<u8>)>>>);
+struct Seen(Arc<Mutex<Vec<Request>>>);
 
 impl Seen {
     fn count(&self) -> usize {

@@ -68,6 +68,7 @@ fn code_blocks_keep_every_line_and_their_label() {
     check("~~~ what, now?\nx\n~~~", "what, now?\nx", &["pre what, now?\nx"]);
     check("    indented\n      more", "indented\n  more", &["pre indented\n  more"]);
     check("```\n```\n\nafter", "after", &[]);
+    check("before\n```words", "before\n\nwords", &["pre words"]);
 }
 
 #[test]

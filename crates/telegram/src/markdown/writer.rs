@@ -154,6 +154,7 @@ impl<'a> Writer<'a> {
             }
             TagEnd::CodeBlock => {
                 self.push_block();
+                self.show_empty_code();
                 self.close();
                 self.owe(2);
             }
@@ -294,6 +295,15 @@ impl<'a> Writer<'a> {
     fn push_block(&mut self) {
         if let Some(block) = self.block.take() {
             self.push(block.trim_start_matches('\n').trim_end());
+        }
+    }
+
+    /// A code block without code has its label as its text: an opening fence at the end of an answer has swallowed it.
+    fn show_empty_code(&mut self) {
+        if let Some(Open { kind: Some(EntityKind::Pre { language }), start: None, .. }) = self.open.last_mut()
+            && let Some(label) = language.take()
+        {
+            self.push(&label);
         }
     }
 
