@@ -158,6 +158,19 @@ impl ProposalCall {
         }
     }
 
+    /// The call with `latest` replaced by the output that it means; every other call as it is. `None` when the target
+    /// is not admitted. What is stored and shown in history is always the resolved call.
+    pub fn resolved(self, capability: &PacketCapability) -> Option<Self> {
+        match self {
+            Self::SelfCorrection(arguments) => {
+                let target = resolve_target(&arguments.target_output, capability)?;
+                let target_output = TargetOutput::Output(target);
+                Some(Self::SelfCorrection(CorrectionArguments { target_output, ..arguments }))
+            }
+            Self::MemoryChange(_) | Self::FocusDeclaration(_) => Some(self),
+        }
+    }
+
     /// The arguments as canonical JSON text, as [`crate::packet::HistoryCall`] carries them. A correction must have its
     /// target resolved first: `latest` never stands in history.
     ///

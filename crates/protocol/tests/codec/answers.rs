@@ -1,9 +1,7 @@
 //! Every raw answer of the table, read and validated as both sides do.
 
-mod table;
-
+use crate::table::{Expect, cases};
 use serde_json::{Value, json};
-use table::{Expect, cases};
 use thought_protocol::answer::{FailReason, ValidatedAnswer, validate};
 use thought_protocol::packet::Packet;
 use thought_protocol::provider::read_answer;
