@@ -3,6 +3,8 @@
 //! Everything here runs as the user who runs the tests; started by root, the last test runs the whole
 //! file once more as an unprivileged user.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 mod common;
 
 use std::io::{Read, Write};
@@ -226,6 +228,16 @@ fn the_fingerprint_is_that_of_the_executable() {
     );
     let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(empty.unwrap().sha256_hex(), Ok(of_nothing));
+}
+
+#[test]
+fn an_executable_held_as_a_path_only_is_launched_and_fingerprinted() {
+    use rustix::fs::{Mode, OFlags, open};
+    let path = env!("CARGO_BIN_EXE_jail_probe");
+    let held = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let by_path = thought_sandbox::Launcher::new(held, Tier::Full, WorkerLimits::default(), "__probe");
+    assert_eq!(by_path.sha256_hex(), launcher(Tier::Full, "__probe").sha256_hex());
+    assert_eq!(ask(&mut by_path.launch().unwrap(), "environment"), 0);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Nothing stays: no process, no zombie, no descriptor, whatever became of the workers, and none outlives
 //! its launcher.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 mod common;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 use common::{TIERS, ask, children, descriptors, launch, launcher, order};
@@ -76,25 +79,38 @@ fn a_worker_outlives_the_thread_that_asked_for_it() {
 
 #[test]
 fn a_worker_does_not_outlive_its_launcher() {
-    #[expect(clippy::disallowed_methods, reason = "the test needs a launcher that it can kill")]
-    let mut parent = std::process::Command::new(env!("CARGO_BIN_EXE_jail_probe"))
-        .arg("__launcher")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
-    let workers: Vec<_> = TIERS
-        .iter()
-        .map(|_| {
-            let pid: i32 = lines.next().expect("the id of a worker").unwrap().parse().unwrap();
-            pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap()
-        })
-        .collect();
-    parent.kill().unwrap();
-    parent.wait().unwrap();
-    for worker in &workers {
-        assert!(ends(worker), "the worker still runs");
+    for child_signal in [libc::SIG_DFL, libc::SIG_IGN] {
+        let (mut parent, workers) = a_launcher_with_two_workers(child_signal);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        for worker in &workers {
+            assert!(ends(worker), "the worker still runs");
+        }
     }
+}
+
+/// A process that launched one worker per tier and waits to be killed.
+fn a_launcher_with_two_workers(
+    child_signal: libc::sighandler_t,
+) -> (std::process::Child, Vec<std::os::fd::OwnedFd>) {
+    #[expect(clippy::disallowed_methods, reason = "the test needs a launcher that it can kill")]
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_jail_probe"));
+    command.arg("__launcher").stdout(Stdio::piped());
+    let set_signal = move || {
+        // SAFETY: the call takes plain values and may be made between fork and exec.
+        unsafe { libc::signal(libc::SIGCHLD, child_signal) };
+        Ok(())
+    };
+    // SAFETY: the closure makes one call that is safe to make between fork and exec.
+    unsafe { command.pre_exec(set_signal) };
+    let mut parent = command.spawn().unwrap();
+    let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let next = |_| {
+        let pid: i32 = lines.next().unwrap().unwrap().parse().unwrap();
+        pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap()
+    };
+    let workers = TIERS.iter().map(next).collect();
+    (parent, workers)
 }
 
 #[test]

@@ -235,9 +235,10 @@ impl Starting<'_> {
             return Ok(SealedWorker { channel, process: started, evidence });
         };
         let errors = started.take_errors();
-        // The outer process ended before the worker reported.
+        // The outer process ended before the worker reported. Where the child signal is ignored its status
+        // is lost; that it is gone is what counts.
         match started.settle(deadline) {
-            ExitKind::Clean => {}
+            ExitKind::Clean | ExitKind::Lost => {}
             exit => return Err(LaunchError::Died { exit }),
         }
         let process = match errors {
