@@ -1,0 +1,170 @@
+//! What the runtime needs from outside, as ports: a jail, a model, the documents, time, and named crash points.
+//!
+//! The runtime knows no adapter. A port carries payloads, codes and ids; it never carries a key, an address or a path.
+
+use thought_contract::run::HeldReason;
+use thought_protocol::Sensitive;
+use thought_protocol::packet::{Api, Compat, TokenLimit};
+use thought_store::BoxFuture;
+
+/// What is wrong with a jail or a worker in it. Content-dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("use the jail: {code}")]
+pub struct JailError {
+    /// A stable code. Where the worker itself said why, the [`thought_protocol::answer::FailReason`]'s own.
+    pub code: &'static str,
+    /// Whether the machine cannot do it, or this one worker failed.
+    pub kind: JailErrorKind,
+}
+
+/// Whose fault a [`JailError`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JailErrorKind {
+    /// No jail can be had: runs are held.
+    Unavailable,
+    /// This worker died, spoke out of turn, or said that it cannot go on.
+    Worker,
+}
+
+/// The jail: hands out sealed workers.
+pub trait Jail: Send + Sync + 'static {
+    /// A worker that is sealed and has read nothing yet. It serves one attempt.
+    fn checkout(&self) -> BoxFuture<'_, Result<Box<dyn Worker>, JailError>>;
+    /// The tier, as the evidence of an attempt names it.
+    fn tier(&self) -> String;
+}
+
+/// One sealed worker. Dropping it ends it.
+pub trait Worker: Send {
+    /// Hands the packet in (the payload of a packet frame) and takes the request out (of a request frame).
+    fn render(&mut self, packet: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>>;
+    /// Hands the raw answer in and takes the result out.
+    fn read(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>>;
+}
+
+/// Which API and model a provider's name stands for: the part of the configuration that a snapshot freezes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The provider's name in the configuration.
+    pub provider: String,
+    /// Its API.
+    pub api: Api,
+    /// The model.
+    pub model: String,
+    /// See [`Compat`].
+    pub compat: Compat,
+    /// See [`TokenLimit`].
+    pub token_limit: TokenLimit,
+}
+
+/// What became of the one request.
+#[derive(Debug, Clone)]
+pub enum ModelReply {
+    /// Status 200 with its whole body.
+    Answered {
+        /// The raw body.
+        body: Sensitive<Vec<u8>>,
+    },
+    /// Another status.
+    Status {
+        /// The status.
+        status: u16,
+        /// `Retry-After` where it holds whole seconds.
+        retry_after_seconds: Option<u64>,
+        /// The first bytes of the body.
+        body: Sensitive<Vec<u8>>,
+    },
+    /// The request was never written.
+    RefusedBeforeRequest {
+        /// A stable code: `connect`, `dns`, `tls`, `connect-timeout`, or `not-built` for a defect.
+        code: &'static str,
+    },
+    /// The request may have been written, and no complete answer came.
+    Unknown {
+        /// A stable code.
+        code: &'static str,
+    },
+    /// The two renderings differ: nothing was sent.
+    BytesDiffer,
+}
+
+/// The provider, behind the room that holds its key.
+pub trait Model: Send + Sync + 'static {
+    /// What a provider's name stands for now.
+    ///
+    /// # Errors
+    /// [`HeldReason::ProviderUnconfigured`] when there is no usable provider of that name.
+    fn binding(&self, provider: &str) -> Result<Binding, HeldReason>;
+    /// Compares the two renderings and, if no byte differs, makes the one request. Dropping the future closes the
+    /// connection; the request may have been written.
+    fn request(
+        &self,
+        provider: &str,
+        parent_rendered: Vec<u8>,
+        worker_rendered: Vec<u8>,
+    ) -> BoxFuture<'_, ModelReply>;
+}
+
+/// A look at the documents that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("refresh the documents: {code}")]
+pub struct DocumentsError {
+    /// A stable code.
+    pub code: &'static str,
+}
+
+/// The context root.
+pub trait Documents: Send + Sync + 'static {
+    /// Scans the root if something in it changed, so that the store's pointers name what is there now.
+    fn refresh(&self) -> BoxFuture<'_, Result<(), DocumentsError>>;
+}
+
+/// Waiting, so that tests own the time.
+pub trait Sleeper: Send + Sync + 'static {
+    /// Ends after this many milliseconds.
+    fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()>;
+}
+
+/// Waits on the runtime's own timer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokioSleeper;
+
+impl Sleeper for TokioSleeper {
+    fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(std::time::Duration::from_millis(ms)))
+    }
+}
+
+/// Named moments at which a test may end the process: before and after each commit, and around the request.
+pub trait CrashPoints: Send + Sync + 'static {
+    /// Passes a point.
+    fn reach(&self, name: &'static str);
+}
+
+/// No point does anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCrashPoints;
+
+impl CrashPoints for NoCrashPoints {
+    fn reach(&self, _name: &'static str) {}
+}
+
+/// Every point that the runtime passes, by name.
+pub const CRASH_POINTS: [&str; 16] = [
+    "admit.before",
+    "admit.after",
+    "start.before",
+    "start.after",
+    "request.before",
+    "request.after",
+    "attempt-end.before",
+    "attempt-end.after",
+    "settle.before",
+    "settle.after",
+    "end.before",
+    "end.after",
+    "hold.before",
+    "hold.after",
+    "scanned.before",
+    "scanned.after",
+];

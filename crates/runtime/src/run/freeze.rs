@@ -1,0 +1,149 @@
+//! The frozen context in the hands of a run: built for its first attempt, rebuilt for one that a dead process left.
+
+use thought_contract::event::StoredEvent;
+use thought_contract::run::{BlockedReason, HeldReason, snapshot_id};
+use thought_contract::snapshot::{Snapshot, SnapshotError};
+use thought_protocol::answer::ValidatedAnswer;
+use thought_protocol::limits::DELIVERY_WAIT_SECONDS_MAX;
+use thought_protocol::packet::Packet;
+use thought_protocol::{AttemptId, Sensitive};
+use thought_store::command::NewSnapshot;
+use thought_store::handle::Settlement;
+
+use super::{Error, Shared, Ticket, settle};
+use crate::consumer::StopSignal;
+use crate::context::{Ask, Built, ContextBuilder, ContextError, PendingReplies, model_binding, rebuild};
+use crate::port::Binding;
+use crate::reason;
+
+/// What every attempt of a run uses.
+pub(crate) struct Frozen {
+    pub(crate) packet: Packet,
+    pub(crate) packet_bytes: Sensitive<Vec<u8>>,
+    /// What the first attempt still has to store.
+    pub(crate) new_snapshot: Option<NewSnapshot>,
+    snapshot: Snapshot,
+}
+
+/// What freezing came to.
+pub(crate) enum Freeze {
+    Ready(Box<Frozen>),
+    Held(HeldReason),
+    Blocked(BlockedReason),
+    Failed(&'static str),
+    Left,
+}
+
+/// Builds the context of a run that has no attempt yet. An earlier answer that is on its way to the chat is waited for,
+/// within its bound.
+pub(crate) async fn first(
+    shared: &Shared,
+    ticket: &Ticket,
+    trigger: &StoredEvent,
+    binding: &Binding,
+    stop: &StopSignal,
+) -> Result<Freeze, Error> {
+    let parts = &shared.parts;
+    let builder = ContextBuilder::new(&parts.reader, &*parts.documents, &*parts.images);
+    let mut news = parts.reader.news();
+    let mut pending = PendingReplies::Await;
+    loop {
+        // Seen before the look, so that a receipt in between wakes the wait.
+        news.borrow_and_update();
+        let ask = Ask {
+            run: &ticket.run.id,
+            stored: &shared.active.stored,
+            declaration: &shared.active.declaration,
+            binding,
+            trigger,
+            pending,
+        };
+        let (output, settled_at) = match builder.build(ask).await {
+            Ok(Built::Ready(built)) => {
+                return Ok(Freeze::Ready(Box::new(Frozen {
+                    packet: built.packet,
+                    packet_bytes: built.packet_bytes,
+                    new_snapshot: Some(built.snapshot),
+                    snapshot: built.snapshot_decoded,
+                })));
+            }
+            Ok(Built::Held(reason)) => return Ok(Freeze::Held(reason)),
+            Ok(Built::Blocked(reason)) => return Ok(Freeze::Blocked(reason)),
+            Ok(Built::Pending { output, settled_at }) => (output, settled_at),
+            Err(error) => return unbuilt(ticket, error),
+        };
+        let wait_ms = i64::try_from(DELIVERY_WAIT_SECONDS_MAX).unwrap_or(0) * 1_000;
+        let left_ms = u64::try_from(settled_at.plus_ms(wait_ms).since_ms(shared.now())).unwrap_or(0);
+        if left_ms == 0 {
+            tracing::info!(run = %ticket.run.id, output = %output, "earlier answer still not delivered: left out");
+            pending = PendingReplies::Omit;
+            continue;
+        }
+        tokio::select! {
+            _ = news.changed() => {}
+            () = parts.sleeper.sleep_ms(left_ms) => pending = PendingReplies::Omit,
+            () = stop.stopping() => return Ok(Freeze::Left),
+        }
+    }
+}
+
+/// Rebuilds the stored context of a run that has attempts: the same bytes as before, or none.
+pub(crate) async fn again(shared: &Shared, ticket: &Ticket) -> Result<Freeze, Error> {
+    let parts = &shared.parts;
+    let (snapshot, packet) = match rebuild(&parts.reader, &*parts.images, &ticket.run.id).await {
+        Ok(rebuilt) => rebuilt,
+        Err(error) => return unbuilt(ticket, error),
+    };
+    let packet_bytes = Sensitive::new(packet.encode().map_err(ContextError::from)?);
+    Ok(Freeze::Ready(Box::new(Frozen { packet, packet_bytes, new_snapshot: None, snapshot })))
+}
+
+/// What a context that was not built means: another try later, or the end of the run where trying again cannot help.
+fn unbuilt(ticket: &Ticket, error: ContextError) -> Result<Freeze, Error> {
+    match error {
+        ContextError::Store(_) | ContextError::Documents(_) => Err(error.into()),
+        ContextError::Snapshot(SnapshotError::Format { .. }) => {
+            Ok(Freeze::Blocked(BlockedReason::ProtocolVersion))
+        }
+        other => {
+            tracing::warn!(run = %ticket.run.id, error = %other, "context cannot be had");
+            Ok(Freeze::Failed(reason::CONTEXT_UNREADABLE))
+        }
+    }
+}
+
+impl Frozen {
+    /// Whether the context was frozen for this API and model.
+    pub(crate) fn is_bound_to(&self, binding: &Binding) -> bool {
+        self.snapshot.binding() == model_binding(binding)
+    }
+
+    /// The settlement of a valid answer to this context.
+    pub(crate) fn settlement(
+        &self,
+        shared: &Shared,
+        ticket: &Ticket,
+        trigger: &StoredEvent,
+        attempt: &AttemptId,
+        answer: &ValidatedAnswer,
+    ) -> Result<Settlement, settle::Error> {
+        let snapshot = snapshot_id(&ticket.run.id);
+        let memory_target = self.snapshot.memory_target();
+        let correction_targets = self.snapshot.correction_targets();
+        let declaration = &shared.active.declaration;
+        let evidence = settle::Evidence {
+            declaration,
+            fingerprint: &shared.active.stored.fingerprint,
+            trigger,
+            run: &ticket.run.id,
+            attempt,
+            snapshot: &snapshot,
+            provider: declaration.provider(),
+            model: &self.packet.model,
+            capability: &self.packet.capability,
+            memory_target: memory_target.as_ref(),
+            correction_targets: &correction_targets,
+        };
+        settle::settlement(&evidence, answer, shared.now())
+    }
+}
