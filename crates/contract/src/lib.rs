@@ -4,6 +4,7 @@
 //! Pure like the protocol below it: no IO, no clock, no store. What an event *is* stands here; who may append it, and
 //! when, is the business of the rooms above.
 
+pub mod conversation;
 pub mod declaration;
 pub mod draft;
 pub mod event;
@@ -11,5 +12,6 @@ pub mod frontmatter;
 pub mod payload;
 pub mod run;
 pub mod shipped;
+pub mod snapshot;
 pub mod time;
 pub mod yaml;
