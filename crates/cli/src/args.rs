@@ -1,0 +1,199 @@
+//! The command line: one definition from which parsing, help, completions and manual pages come.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{LogFormat, LogLevel};
+
+/// A private assistant in Telegram that remembers, and cannot rewrite its own memory.
+#[derive(Debug, Parser)]
+#[command(name = "thought", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done, 1 internal error, 2 usage, 3 refused, 4 conflict, 5 not found, \
+    6 decided but not written, 7 wait ran out, 8 this machine cannot, 9 the run ended without an answer.")]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// The home: configuration, documents and store [default: $THOUGHT_HOME, else thought in the data directory]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// Print data and errors as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How much is logged on stderr [default: log.level of the configuration]
+    #[arg(long, global = true, value_enum)]
+    pub log_level: Option<LogLevel>,
+    /// The form of a log line [default: log.format of the configuration]
+    #[arg(long, global = true, value_enum)]
+    pub log_format: Option<LogFormat>,
+    /// Colour in printed text
+    #[arg(long, global = true, value_enum, default_value = "auto")]
+    pub color: Color,
+}
+
+/// When printed text is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// In a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Which provider a new home is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProviderChoice {
+    /// Anthropic's Messages API; the key stands in ANTHROPIC_API_KEY.
+    Anthropic,
+    /// OpenAI's chat completions; the key stands in OPENAI_API_KEY.
+    Openai,
+    /// A local Ollama; no key.
+    Ollama,
+}
+
+/// Consent to printing content.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Acknowledge {
+    /// Print private content: messages, prompts, answers
+    #[arg(long = "acknowledge-sensitive-private")]
+    pub acknowledged: bool,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, Args)]
+pub struct Page {
+    /// At most this many rows [default: 50 printed, all with --json]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: Option<u32>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a home: files only, nothing installed
+    Init {
+        /// The provider to write into the configuration
+        #[arg(long, value_enum, default_value = "anthropic")]
+        provider: ProviderChoice,
+        /// The model's name [default: a current one of the provider]
+        #[arg(long)]
+        model: Option<String>,
+    },
+    /// Show the whole chain in a fresh temporary home, against servers on loopback
+    Demo,
+    /// Check home, configuration, store, jail, provider and Telegram, with a hint for each
+    Doctor {
+        /// List the chats that wrote to the bot and are not admitted
+        #[arg(long)]
+        who: bool,
+    },
+    /// Run ingress, consumers, dispatcher and scan in one process
+    Serve,
+    /// Tell how things stand
+    Status,
+    /// Scan the context root once
+    Scan,
+    /// List events, oldest first
+    EventList {
+        /// Of this type
+        #[arg(long = "type", value_name = "TYPE")]
+        event_type: Option<String>,
+        /// Of this source
+        #[arg(long)]
+        source: Option<String>,
+        /// Above this position
+        #[arg(long, value_name = "POSITION", default_value_t = 0)]
+        after: u64,
+        /// The page
+        #[command(flatten)]
+        page: Page,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
+    /// Show one event
+    EventShow {
+        /// The event, or a unique beginning of it
+        id: String,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
+    /// Show the chain of authority that an event stands in, as a tree
+    Lineage {
+        /// The event, or a unique beginning of it
+        id: String,
+    },
+    /// List runs, oldest first
+    RunList {
+        /// Of this declaration
+        #[arg(long)]
+        agent: Option<String>,
+        /// In this state
+        #[arg(long, value_parser = ["running", "held", "completed", "failed", "blocked", "abandoned"])]
+        state: Option<String>,
+        /// Behind this run
+        #[arg(long, value_name = "RUN")]
+        after: Option<String>,
+        /// The page
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one run with its attempts
+    RunShow {
+        /// The run, or a unique beginning of it
+        id: String,
+    },
+    /// Give up a run that has not ended
+    RunAbandon {
+        /// The run, or a unique beginning of it
+        id: String,
+    },
+    /// Run a failed, blocked or abandoned turn again; a second request may be billed again
+    RunRetry {
+        /// The run, or a unique beginning of it
+        id: String,
+    },
+    /// Show what a run was given: the snapshot's manifest, and with consent the packet
+    ContextShow {
+        /// The run, or a unique beginning of it
+        run: String,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
+    /// Validate a declaration
+    DeclarationCheck {
+        /// The file
+        file: PathBuf,
+    },
+    /// Activate a declaration version
+    DeclarationActivate {
+        /// The file
+        file: PathBuf,
+    },
+    /// List what is installed
+    DeclarationList,
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Into this folder
+        #[arg(long, value_name = "DIR")]
+        output: PathBuf,
+    },
+}

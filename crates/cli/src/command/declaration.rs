@@ -1,0 +1,198 @@
+//! `declaration-check`, `declaration-activate`, `declaration-list`, and the reading of declaration files for `serve`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use thought_contract::time::Clock;
+use thought_protocol::Sha256Hex;
+use thought_protocol::limits::{DECLARATION_BYTES_MAX, PROMPT_BYTES_MAX};
+use thought_runtime::declarations::{self, Installed, Package, Standing};
+use thought_store::handle::{Activator, Reader};
+use thought_store::row::Activity;
+
+use crate::exit::{Exit, Failure, chain};
+use crate::home::{Home, read_regular};
+use crate::print::Printer;
+
+/// The failure that tells of a refused declaration, with its file.
+pub fn refusal(error: &declarations::Error, file: &Path) -> Failure {
+    use declarations::Error as E;
+    let shown = file.display();
+    match error {
+        E::Declaration(problem) => {
+            let line = problem.line.map_or(String::new(), |line| format!(":{line}"));
+            let message = format!("{shown}{line}: {problem}");
+            let failure = Failure::refused("declaration", message);
+            match &problem.hint {
+                Some(hint) => failure.hint(hint.clone()),
+                None => failure,
+            }
+        }
+        E::FingerprintChanged { version, .. } => {
+            let hint = format!("set version: {} in {shown}, then activate it", version + 1);
+            Failure::refused("fingerprint-changed", chain(error)).hint(hint)
+        }
+        E::VersionNotHigher { .. } => Failure::refused("version-not-higher", chain(error)),
+        E::Raced { .. } => Failure::new(Exit::Conflict, "changed-meanwhile", chain(error)),
+        E::Prompt { .. } => Failure::refused("prompt", chain(error)),
+        E::NotInstalled { .. } => Failure::new(Exit::NotFound, "not-installed", chain(error)),
+        E::Store(_) | E::Manifest(_) | E::Draft(_) => Failure::internal(error),
+    }
+}
+
+/// Reads a declaration file anywhere, and its prompt below the home.
+///
+/// # Errors
+/// [`Failure`] naming the file, the line and what to do.
+pub fn read(home: &Home, file: &Path) -> Result<Package, Failure> {
+    let bytes = read_regular(file, DECLARATION_BYTES_MAX).map_err(|problem| problem.failure(file))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_error| Failure::refused("not-utf8", format!("{} is not UTF-8", file.display())))?;
+    let checked = declarations::check(&text).map_err(|error| refusal(&error, file))?;
+    let prompt_path = PathBuf::from(checked.declaration().prompt());
+    let prompt = home.read_text(&prompt_path, PROMPT_BYTES_MAX)?;
+    checked.with_prompt(prompt.into_bytes()).map_err(|error| refusal(&error, &prompt_path))
+}
+
+/// Every declaration file of the home, by name.
+///
+/// # Errors
+/// [`Failure`] when the folder cannot be read.
+pub fn files(home: &Home) -> Result<Vec<PathBuf>, Failure> {
+    let folder = home.below("agents");
+    let entries = std::fs::read_dir(&folder).map_err(|error| {
+        Failure::new(Exit::Machine, "cannot-read", format!("read {}: {}", folder.display(), error.kind()))
+    })?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// `declaration-check`.
+///
+/// # Errors
+/// [`Failure`]: refused (3).
+pub fn check(home: &Home, printer: Printer, file: &Path) -> Result<(), Failure> {
+    let package = read(home, file)?;
+    let declaration = package.declaration();
+    let value = json!({
+        "declaration": declaration.id(), "version": declaration.version(),
+        "fingerprint": package.fingerprint(), "valid": true,
+    });
+    printer.either(&value, || {
+        vec![
+            format!("{} v{} is valid", declaration.id(), declaration.version()),
+            format!("fingerprint {}", package.fingerprint()),
+        ]
+    })
+}
+
+/// `declaration-activate` on a home where nothing runs: the caller holds the locks of every role.
+///
+/// # Errors
+/// [`Failure`]: refused (3), raced (4).
+pub async fn activate(
+    printer: Printer,
+    (reader, activator): (&Reader, &Activator),
+    clock: &dyn Clock,
+    package: &Package,
+    (file, worker_sha256): (&Path, &Sha256Hex),
+) -> Result<(), Failure> {
+    let installed = declarations::install(reader, activator, clock, package, worker_sha256)
+        .await
+        .map_err(|error| refusal(&error, file))?;
+    let declaration = package.declaration();
+    let (id, version) = (declaration.id(), declaration.version());
+    let mut value = json!({"declaration": id, "version": version, "fingerprint": package.fingerprint()});
+    let line = match &installed {
+        Installed::Now { event, replaced } => {
+            value["event"] = json!(event);
+            value["replaced"] = json!(replaced);
+            value["status"] = json!("activated");
+            let before = replaced.map_or(String::new(), |version| format!(" in place of v{version}"));
+            format!("activated {id} v{version}{before}, {event}")
+        }
+        Installed::Already => {
+            value["status"] = json!("already-active");
+            format!("{id} v{version} is active already; nothing was changed")
+        }
+    };
+    printer.either(&value, || vec![line])
+}
+
+/// `declaration-list`.
+///
+/// # Errors
+/// [`Failure`] when the store cannot be read.
+pub async fn list(home: &Home, reader: &Reader, printer: Printer) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for row in reader.declarations().await? {
+        let state = match row.activity {
+            Activity::Active => "active",
+            Activity::Superseded => "superseded",
+        };
+        if printer.is_json() {
+            printer.object(&json!({
+                "id": row.id, "version": row.version, "state": state, "fingerprint": row.fingerprint,
+                "activatedAt": row.activated_at,
+            }))?;
+        }
+        let short_print = row.fingerprint.as_str()[..19].to_owned();
+        rows.push(vec![
+            row.id,
+            row.version.to_string(),
+            state.to_owned(),
+            short_print,
+            row.activated_at.to_string(),
+        ]);
+    }
+    if !printer.is_json() {
+        printer.table(&["declaration", "version", "state", "fingerprint", "activated"], &rows)?;
+        for remark in differences(home, reader).await? {
+            printer.remark(&remark);
+        }
+    }
+    Ok(())
+}
+
+/// What in the home's files differs from what is active, each with the command to run.
+///
+/// # Errors
+/// [`Failure`] when the store or the folder cannot be read.
+pub async fn differences(home: &Home, reader: &Reader) -> Result<Vec<String>, Failure> {
+    let mut remarks = Vec::new();
+    for file in files(home)? {
+        let package = match read(home, &file) {
+            Ok(package) => package,
+            Err(failure) => {
+                remarks.push(failure.message);
+                continue;
+            }
+        };
+        let standing =
+            declarations::standing(reader, &package).await.map_err(|error| Failure::internal(&error))?;
+        let name = file.strip_prefix(&home.path).unwrap_or(&file).display().to_string();
+        let version = package.declaration().version();
+        match standing {
+            Standing::Active | Standing::NotInstalled => {}
+            Standing::Newer { active } => remarks.push(format!(
+                "{name} holds v{version}, v{active} is active: thought declaration-activate {}",
+                file.display()
+            )),
+            Standing::Changed { active } => remarks.push(format!(
+                "{name} or its prompt differs from the active v{active}: set version: {}, then thought \
+                 declaration-activate {}",
+                active + 1,
+                file.display()
+            )),
+            Standing::Older { active } => {
+                remarks.push(format!("{name} holds v{version}, v{active} is active: versions only rise"));
+            }
+        }
+    }
+    Ok(remarks)
+}

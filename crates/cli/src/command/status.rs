@@ -1,0 +1,172 @@
+//! `status`: how things stand, as one object or one page.
+
+use serde_json::{Value, json};
+use thought_contract::event::{EventType, SourceName};
+use thought_contract::run::RunState;
+use thought_store::handle::Reader;
+use thought_store::row::{DeliveryState, RunFilter};
+
+use super::declaration::differences;
+use super::resolve::short;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::print::Printer;
+
+/// Days of usage that are shown.
+const USAGE_DAYS: u32 = 7;
+/// Unfinished deliveries and held runs that are shown.
+const ROWS_SHOWN: u32 = 100;
+/// Incidents counted at most.
+const INCIDENTS_COUNTED: u64 = 10_000;
+
+/// `status`.
+///
+/// # Errors
+/// [`Failure`] when the store cannot be read.
+pub async fn show(home: &Home, reader: &Reader, printer: Printer) -> Result<(), Failure> {
+    let value = gather(home, reader).await?;
+    let differing = differences(home, reader).await?;
+    printer.either(&value, || page(&value))?;
+    for remark in differing {
+        printer.remark(&remark);
+    }
+    Ok(())
+}
+
+async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
+    let sources = reader.sources().await?;
+    let heads: Vec<Value> = sources
+        .iter()
+        .map(|row| json!({"source": row.source, "head": row.head, "headSha256": row.head_sha256}))
+        .collect();
+    let head_of = |name: &SourceName| sources.iter().find(|row| row.source == *name).map_or(0, |row| row.head);
+    let held_filter =
+        RunFilter { states: vec![RunState::Held], limit: ROWS_SHOWN, ..RunFilter::default() };
+    let held = reader.runs(held_filter).await?;
+    let mut consumers = Vec::new();
+    for row in reader.consumers().await? {
+        let waiting: Vec<Value> = held
+            .iter()
+            .filter(|run| run.declaration == row.declaration && run.source == row.source)
+            .map(|run| json!({"run": run.id, "reason": run.reason, "since": run.admitted_at}))
+            .collect();
+        consumers.push(json!({
+            "agent": row.declaration, "version": row.version, "source": row.source, "progress": row.progress,
+            "scanned": row.scanned, "lag": head_of(&row.source).saturating_sub(row.progress), "held": waiting,
+        }));
+    }
+    let mut runs = serde_json::Map::new();
+    for (state, count) in reader.run_counts().await? {
+        let before = runs.get(state.shown()).and_then(Value::as_u64).unwrap_or(0);
+        runs.insert(state.shown().to_owned(), json!(before + count));
+    }
+    let channel = channel_source(home);
+    let counts = reader.spool_counts(channel.clone()).await?;
+    let refused = reader.refused_chats(channel.clone()).await?;
+    let refused: Vec<Value> =
+        refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
+    let unfinished = reader.unfinished_deliveries(channel, ROWS_SHOWN).await?;
+    let named = |wanted: DeliveryState| -> Vec<Value> {
+        unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
+    };
+    let usage = reader.usage(USAGE_DAYS).await?;
+    let usage: Vec<Value> = usage
+        .iter()
+        .map(|row| {
+            json!({
+                "day": row.day, "agent": row.declaration, "requests": row.requests,
+                "inputTokens": row.input_tokens, "outputTokens": row.output_tokens,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "home": home.path,
+        "sources": heads,
+        "consumers": consumers,
+        "runs": runs,
+        "deliveries": {
+            "undelivered": named(DeliveryState::Refused),
+            "uncertain": named(DeliveryState::Uncertain),
+            "sending": named(DeliveryState::Sending),
+        },
+        "proposals": {"undecided": 0, "oldestAgeSeconds": null},
+        "updates": {"pending": counts.pending, "parked": counts.parked, "dropped": counts.dropped},
+        "refusedChats": refused,
+        "usage": usage,
+        "incidents": reader.event_count_of(EventType::Incident, INCIDENTS_COUNTED).await?,
+        "channel": channel_json(home),
+    }))
+}
+
+/// The configured channel's source.
+pub fn channel_source(home: &Home) -> SourceName {
+    let name = home.config.telegram.as_ref().map_or("telegram:stream", |telegram| &telegram.source);
+    SourceName::new(name)
+}
+
+fn channel_json(home: &Home) -> Value {
+    let Some(telegram) = &home.config.telegram else { return json!({"ingress": "off"}) };
+    let mut value = json!({"ingress": telegram.ingress.as_str()});
+    if let Ok(problem) = std::fs::read_to_string(home.below("run/channel.problem")) {
+        let problem: String = problem.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(200).collect();
+        if !problem.is_empty() {
+            value["problem"] = json!(problem);
+        }
+    }
+    value
+}
+
+fn page(value: &Value) -> Vec<String> {
+    let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let list = |name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let mut lines = vec![format!("home       {}", text(&value["home"]))];
+    let problem = value["channel"]["problem"].as_str().map_or(String::new(), |p| format!(" ({p})"));
+    lines.push(format!("channel    {}{problem}", text(&value["channel"]["ingress"])));
+    for row in list("consumers") {
+        lines.push(format!(
+            "consumer   {} v{} on {}: settled up to {}, {} behind",
+            text(&row["agent"]), row["version"], text(&row["source"]), row["progress"], row["lag"]
+        ));
+        for run in row["held"].as_array().into_iter().flatten() {
+            lines.push(format!(
+                "  held     {} ({}) since {}",
+                short(&text(&run["run"])), text(&run["reason"]), text(&run["since"])
+            ));
+        }
+    }
+    let runs: Vec<String> = value["runs"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    lines.push(format!("runs       {}", if runs.is_empty() { "none yet".to_owned() } else { runs.join(", ") }));
+    for (state, hint) in [("undelivered", "will not arrive"), ("uncertain", "may or may not have arrived")] {
+        for id in value["deliveries"][state].as_array().into_iter().flatten() {
+            lines.push(format!("delivery   {} {hint}", short(&text(id))));
+        }
+    }
+    let updates = &value["updates"];
+    lines.push(format!(
+        "updates    {} pending, {} parked, {} dropped",
+        updates["pending"], updates["parked"], updates["dropped"]
+    ));
+    for chat in list("refusedChats") {
+        lines.push(format!(
+            "  refused  a {} chat wrote; to admit it: allowed_chats = [{}]",
+            text(&chat["kind"]), chat["id"]
+        ));
+    }
+    for row in list("usage") {
+        lines.push(format!(
+            "usage      {} {}: {} requests, {} tokens in, {} out",
+            text(&row["day"]), text(&row["agent"]), row["requests"], row["inputTokens"], row["outputTokens"]
+        ));
+    }
+    for row in list("sources") {
+        let sha = text(&row["headSha256"]);
+        lines.push(format!("source     {} #{} {}", text(&row["source"]), row["head"], &sha[..sha.len().min(16)]));
+    }
+    lines.push(format!("incidents  {}", value["incidents"]));
+    lines
+}

@@ -1,0 +1,164 @@
+//! Composition: where ports meet adapters. The only place that holds a whole store; every command gets the handles it
+//! needs from here, and nothing more.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use thought_contract::time::{Clock, Timestamp};
+use thought_store::Store;
+use thought_store_sqlite::{OpenOptions, SqliteStore};
+
+use crate::args::{Acknowledge, Cli, Command, Global};
+use crate::command::events::Content;
+use crate::command::{completions, context, declaration, events, lineage, runs, status};
+use crate::exit::{Exit, Failure, chain};
+use crate::home::Home;
+use crate::lock::{self, RoleLock, Taken};
+use crate::print::Printer;
+use crate::{demo, doctor, init, jail, logging, serve};
+
+/// The machine's clock: the one place that asks for the time of day.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        Timestamp::from_ms(i64::try_from(since).unwrap_or(i64::MAX))
+    }
+}
+
+/// Opens the store of a home, making it when it is not there.
+///
+/// # Errors
+/// [`Failure`]: newer than this binary (3), unreachable (8).
+pub fn open_store(home: &Home) -> Result<Store, Failure> {
+    let engine = SqliteStore::open(&home.database(), OpenOptions::create())?;
+    Ok(Store::new(engine, Arc::new(SystemClock)))
+}
+
+/// Runs a future of a short command on this thread.
+///
+/// # Errors
+/// What the future failed with; [`Failure`] when no runtime can be had.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::internal(&error))?.block_on(work)
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// [`Failure`] with the exit code.
+pub fn run(cli: Cli, printer: Printer) -> Result<(), Failure> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Init { provider, model } => init::run(global.home.as_deref(), printer, provider, model),
+        Command::Completions { shell } => completions::print(shell),
+        Command::Man { output } => {
+            let count = completions::write_pages(&output)?;
+            printer.remark(&format!("wrote {count} pages to {}", output.display()));
+            Ok(())
+        }
+        Command::Demo => demo::run(&global, printer),
+        command => in_home(&global, printer, command),
+    }
+}
+
+fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Failure> {
+    let home = Home::open(global.home.as_deref())?;
+    let log = &home.config.log;
+    logging::start(global.log_level.unwrap_or(log.level), global.log_format.unwrap_or(log.format));
+    match command {
+        Command::Serve => serve::run(home, printer),
+        Command::Doctor { who: false } => block_on(doctor::run(&home, printer)),
+        Command::DeclarationCheck { file } => declaration::check(&home, printer, &file),
+        command => {
+            let store = open_store(&home)?;
+            block_on(with_store(&home, &store, printer, command))
+        }
+    }
+}
+
+async fn with_store(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    let reader = &store.reader();
+    match command {
+        Command::Status => status::show(home, reader, printer).await,
+        Command::Doctor { .. } => doctor::who(home, reader, printer).await,
+        Command::EventList { event_type, source, after, page, acknowledge } => {
+            let content = content(acknowledge);
+            let options = events::ListOptions { event_type, source, after, limit: page.limit, content };
+            events::list(reader, printer, options).await
+        }
+        Command::EventShow { id, acknowledge } => {
+            events::show(reader, printer, &id, content(acknowledge)).await
+        }
+        Command::Lineage { id } => lineage::show(reader, printer, &id).await,
+        Command::RunList { agent, state, after, page } => {
+            runs::list(reader, printer, runs::ListOptions { agent, state, after, limit: page.limit }).await
+        }
+        Command::RunShow { id } => runs::show(reader, printer, &id).await,
+        Command::RunAbandon { id } => runs::abandon(store, printer, &id).await,
+        Command::RunRetry { id } => runs::retry(store, printer, &id).await,
+        Command::ContextShow { run, acknowledge } => {
+            context::show(reader, printer, &run, content(acknowledge)).await
+        }
+        Command::DeclarationList => declaration::list(home, reader, printer).await,
+        Command::DeclarationActivate { file } => {
+            let package = declaration::read(home, &file)?;
+            let _locks = quiet(home)?;
+            let worker = worker_sha256(home)?;
+            let activator = store.activator();
+            let handles = (reader, &activator);
+            declaration::activate(printer, handles, &SystemClock, &package, (&file, &worker)).await
+        }
+        Command::Scan => serve::scan_once(home, store, printer).await,
+        // The rest is served before a store is opened.
+        Command::Init { .. }
+        | Command::Demo
+        | Command::Serve
+        | Command::DeclarationCheck { .. }
+        | Command::Completions { .. }
+        | Command::Man { .. } => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
+const fn content(acknowledge: Acknowledge) -> Content {
+    if acknowledge.acknowledged { Content::Shown } else { Content::Dark }
+}
+
+/// Every role of the home, for a change that wants them all away.
+const ROLES: [&str; 3] = ["ingress", "dispatch", "consume"];
+
+/// Holds every role, so that nothing runs on this home meanwhile.
+///
+/// # Errors
+/// [`Failure`] (4) when a role is at work.
+pub fn quiet(home: &Home) -> Result<Vec<RoleLock>, Failure> {
+    let mut locks = Vec::new();
+    for role in ROLES {
+        match lock::take(home, role)? {
+            Taken::Ours(lock) => locks.push(lock),
+            Taken::Held => {
+                let message = format!("the role {role} is at work on this home");
+                return Err(Failure::new(Exit::Conflict, "role-held", message)
+                    .hint("stop thought serve, activate, and start it again"));
+            }
+        }
+    }
+    Ok(locks)
+}
+
+/// Hash of the binary that will be jailed.
+///
+/// # Errors
+/// [`Failure`] (8) when it cannot be read.
+pub fn worker_sha256(home: &Home) -> Result<thought_protocol::Sha256Hex, Failure> {
+    let launcher = jail::launcher(jail::tier(home.config.sandbox.mode))?;
+    let hex = launcher
+        .sha256_hex()
+        .map_err(|error| Failure::new(Exit::Machine, "sandbox-unavailable", chain(&error)))?;
+    hex.parse().map_err(|error: thought_protocol::hash::HashError| Failure::internal(&error))
+}

@@ -1,0 +1,241 @@
+//! The jail's adapter: becomes the worker when started as one, and hands sealed workers to the runtime.
+//!
+//! It moves frames between the runtime and a worker's channel. What is in them is the business of both ends.
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use thought_protocol::frame::{FrameKind, HEADER_BYTES, decode_header, encode_header};
+use thought_runtime::port::{Jail, JailError, JailErrorKind, Worker};
+use thought_sandbox::{
+    JailReport, LaunchError, Launcher, Recommendation, SealedWorker, Tier, WarmPool, WorkerLimits,
+    WorkerProcess,
+};
+use thought_store::BoxFuture;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::config::SandboxMode;
+use crate::exit::{Exit, Failure};
+
+/// The hidden first argument of a worker. No command of this name is ever listed.
+const WORKER_ARGUMENT: &str = "__worker";
+
+/// When this process was started as a worker: seals it, serves one attempt, and answers the exit code.
+pub fn become_worker() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().as_deref() != Some(OsStr::new(WORKER_ARGUMENT)) {
+        return None;
+    }
+    let order = arguments.next().unwrap_or_default();
+    let code = match thought_sandbox::enter(&order) {
+        Ok(channel) => thought_worker::serve(channel).code(),
+        Err(_told_to_the_launcher) => u8::try_from(thought_sandbox::EXIT_REFUSED).unwrap_or(1),
+    };
+    Some(ExitCode::from(code))
+}
+
+/// The tier of a configured mode.
+pub const fn tier(mode: SandboxMode) -> Tier {
+    match mode {
+        SandboxMode::Full => Tier::Full,
+        SandboxMode::LandlockSeccomp => Tier::LandlockSeccomp,
+    }
+}
+
+/// A launcher of this very executable.
+///
+/// # Errors
+/// [`Failure`] (8) when the executable cannot be opened.
+pub fn launcher(tier: Tier) -> Result<Launcher, Failure> {
+    Launcher::of_self(tier, WorkerLimits::default(), WORKER_ARGUMENT).map_err(|error| unavailable(&error))
+}
+
+/// The failure of a machine without a jail.
+fn unavailable(error: &LaunchError) -> Failure {
+    Failure::new(Exit::Machine, "sandbox-unavailable", crate::exit::chain(error))
+        .hint("thought doctor names the layer that is missing and how to get it")
+}
+
+/// What the machine allows, as a new configuration takes it.
+#[derive(Debug)]
+pub enum Allowed {
+    /// Every layer.
+    Full,
+    /// All but namespaces; what the full tier lacks.
+    Lesser(String),
+    /// No jail at all; what is missing.
+    Nothing(String),
+}
+
+impl Allowed {
+    /// The mode to write.
+    pub const fn mode(&self) -> &'static str {
+        match self {
+            Self::Full | Self::Nothing(_) => "full",
+            Self::Lesser(_) => "landlock+seccomp",
+        }
+    }
+
+    /// What a person is told.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Full => "this machine allows the full tier".to_owned(),
+            Self::Lesser(why) => format!("this machine allows landlock+seccomp only: {why}"),
+            Self::Nothing(why) => format!("this machine allows no jail, so no run will start here: {why}"),
+        }
+    }
+
+    /// The comment beside the mode.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Self::Full => None,
+            Self::Lesser(why) | Self::Nothing(why) => Some(why.replace('\n', " ")),
+        }
+    }
+}
+
+/// Tries the tiers on this machine.
+pub fn allowed() -> Allowed {
+    let launcher = match launcher(Tier::Full) {
+        Ok(launcher) => launcher,
+        Err(failure) => return Allowed::Nothing(failure.message),
+    };
+    let why = |report: &JailReport| {
+        let outcome = report.outcome.as_ref().err().map(|error| crate::exit::chain(error));
+        format!("{} ({})", report.hint().unwrap_or("it refused"), outcome.unwrap_or_default())
+    };
+    match thought_sandbox::recommend(&launcher) {
+        Recommendation::Full => Allowed::Full,
+        Recommendation::LandlockSeccomp { full } => Allowed::Lesser(why(&full)),
+        Recommendation::Refused { lesser, .. } => Allowed::Nothing(why(&lesser)),
+    }
+}
+
+/// Sealed workers for the runtime, one always ready.
+pub struct Jailer {
+    pool: Arc<WarmPool>,
+    tier: Tier,
+}
+
+impl Jailer {
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// [`Failure`] (8) when no thread can be started.
+    pub fn start(launcher: Launcher) -> Result<Self, Failure> {
+        let tier = launcher.tier();
+        let pool = WarmPool::new(launcher).map_err(|error| unavailable(&error))?;
+        Ok(Self { pool: Arc::new(pool), tier })
+    }
+
+    /// Waits for the first sealed worker.
+    ///
+    /// # Errors
+    /// [`Failure`] (8) naming the layer that is missing.
+    pub fn warm_up(&self) -> Result<(), Failure> {
+        self.pool.warm_up().map(drop).map_err(|error| unavailable(&error))
+    }
+}
+
+const fn worker_failed(code: &'static str) -> JailError {
+    JailError { code, kind: JailErrorKind::Worker }
+}
+
+impl Jail for Jailer {
+    fn checkout(&self) -> BoxFuture<'_, Result<Box<dyn Worker>, JailError>> {
+        Box::pin(async move {
+            let pool = self.pool.clone();
+            let taken = tokio::task::spawn_blocking(move || pool.checkout()).await;
+            let unavailable = JailError { code: "sandbox-unavailable", kind: JailErrorKind::Unavailable };
+            let worker = match taken {
+                Ok(Ok(worker)) => worker,
+                Ok(Err(error)) => {
+                    tracing::warn!(target: "thought::jail", stage = error.stage(), "no sealed worker");
+                    return Err(unavailable);
+                }
+                Err(_panicked) => return Err(unavailable),
+            };
+            Cell::new(worker).map(|cell| Box::new(cell) as Box<dyn Worker>)
+        })
+    }
+
+    fn tier(&self) -> String {
+        self.tier.name().to_owned()
+    }
+}
+
+/// One sealed worker with its channel.
+struct Cell {
+    channel: Option<UnixStream>,
+    process: Option<WorkerProcess>,
+}
+
+impl Cell {
+    fn new(worker: SealedWorker) -> Result<Self, JailError> {
+        let (channel, process) = worker.into_parts();
+        let channel = channel.set_nonblocking(true).and_then(|()| UnixStream::from_std(channel));
+        match channel {
+            Ok(channel) => Ok(Self { channel: Some(channel), process: Some(process) }),
+            Err(_) => Err(worker_failed("worker-channel")),
+        }
+    }
+
+    async fn exchange(&mut self, send: FrameKind, body: &[u8], expect: FrameKind) -> Result<Vec<u8>, JailError> {
+        let Some(channel) = self.channel.as_mut() else { return Err(worker_failed("worker-channel")) };
+        let header = encode_header(send, body.len()).map_err(|error| reason(&error))?;
+        let sent = async {
+            channel.write_all(&header).await?;
+            channel.write_all(body).await
+        };
+        sent.await.map_err(|_broken| worker_failed("worker-died"))?;
+        let mut header = [0; HEADER_BYTES];
+        channel.read_exact(&mut header).await.map_err(|_broken| worker_failed("worker-died"))?;
+        let header = decode_header(&header).map_err(|error| reason(&error))?;
+        let length = header.expect(expect).map_err(|error| reason(&error))?;
+        let mut body = Vec::new();
+        let most = u64::try_from(length).unwrap_or(u64::MAX);
+        let read = channel.take(most).read_to_end(&mut body).await;
+        match read {
+            Ok(read) if read == length => Ok(body),
+            Ok(_) | Err(_) => Err(worker_failed("worker-died")),
+        }
+    }
+}
+
+fn reason(error: &thought_protocol::frame::FrameError) -> JailError {
+    worker_failed(error.fail_reason().as_str())
+}
+
+impl Worker for Cell {
+    fn render(&mut self, packet: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
+        Box::pin(async move { self.exchange(FrameKind::Packet, &packet, FrameKind::Request).await })
+    }
+
+    fn read(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
+        Box::pin(async move {
+            let result = self.exchange(FrameKind::Answer, &answer, FrameKind::Result).await?;
+            // A worker has nothing to say behind its result: one byte more and it is not the worker it should be.
+            let Some(channel) = self.channel.as_mut() else { return Err(worker_failed("worker-channel")) };
+            match channel.read(&mut [0; 1]).await {
+                Ok(0) => Ok(result),
+                Ok(_) => Err(worker_failed(thought_protocol::answer::FailReason::WorkerProtocol.as_str())),
+                // A reset is an end as good as any: the result was whole.
+                Err(_) => Ok(result),
+            }
+        })
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        drop(self.channel.take());
+        let Some(process) = self.process.take() else { return };
+        // Reaping waits for the kernel; it must not hold up a turn.
+        match tokio::runtime::Handle::try_current() {
+            Ok(handle) => drop(handle.spawn_blocking(move || process.kill_and_reap())),
+            Err(_) => drop(process),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Role locks: one file per role under `run/`, held with `flock` for as long as the role works.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+
+/// A held role; dropped, it is free.
+#[derive(Debug)]
+pub struct RoleLock {
+    _file: File,
+}
+
+/// Whether a role could be taken.
+#[derive(Debug)]
+pub enum Taken {
+    /// It is ours now.
+    Ours(RoleLock),
+    /// Another process has it.
+    Held,
+}
+
+/// Tries to take a role.
+///
+/// # Errors
+/// [`Failure`] when the lock file cannot be opened.
+pub fn take(home: &Home, role: &str) -> Result<Taken, Failure> {
+    let path = home.run_folder()?.join(format!("{role}.lock"));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = open(&path, flags, Mode::from_raw_mode(0o600)).map_err(|errno| cannot(&path, errno))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Taken::Ours(RoleLock { _file: file.into() })),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Taken::Held),
+        Err(errno) => Err(cannot(&path, errno)),
+    }
+}
+
+fn cannot(path: &Path, errno: rustix::io::Errno) -> Failure {
+    let kind = std::io::Error::from(errno).kind();
+    Failure::new(Exit::Machine, "cannot-lock", format!("lock {}: {kind}", path.display()))
+}

@@ -1,0 +1,133 @@
+//! The one place that writes to stdout and stderr. Data goes to stdout, everything else to stderr; a closed pipe ends
+//! the command quietly.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use crate::args::{Color, Global};
+use crate::exit::Failure;
+
+/// How this command prints.
+#[derive(Debug, Clone, Copy)]
+pub struct Printer {
+    json: bool,
+    color: bool,
+}
+
+impl Printer {
+    /// The printer that the global options ask for.
+    pub fn new(global: &Global) -> Self {
+        let color = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => io::stdout().is_terminal(),
+        };
+        Self { json: global.json, color: color && !global.json }
+    }
+
+    /// Whether data is printed as JSON.
+    pub const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// One line of data.
+    ///
+    /// # Errors
+    /// [`Failure`] when stdout cannot be written; a closed pipe is no failure but ends the process.
+    pub fn line(self, text: &str) -> Result<(), Failure> {
+        write_line(&mut io::stdout().lock(), text)
+    }
+
+    /// One object of data.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub fn object(self, value: &Value) -> Result<(), Failure> {
+        self.line(&value.to_string())
+    }
+
+    /// An object with `--json`, lines otherwise.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub fn either(self, value: &Value, lines: impl FnOnce() -> Vec<String>) -> Result<(), Failure> {
+        if self.json { self.object(value) } else { lines().iter().try_for_each(|line| self.line(line)) }
+    }
+
+    /// A remark on stderr, for people.
+    pub fn remark(self, text: &str) {
+        if !self.json {
+            // A remark that cannot be shown changes nothing.
+            drop(writeln!(io::stderr().lock(), "{text}"));
+        }
+    }
+
+    /// A failure on stderr.
+    pub fn failure(self, failure: &Failure) {
+        let mut stderr = io::stderr().lock();
+        let outcome = if self.json {
+            let mut error = json!({"code": failure.code, "message": failure.message});
+            if let Some(hint) = &failure.hint {
+                error["hint"] = json!(hint);
+            }
+            writeln!(stderr, "{}", json!({"error": error}))
+        } else {
+            let hint = failure.hint.as_ref().map_or(String::new(), |hint| format!("\nhint: {hint}"));
+            writeln!(stderr, "error: {}{hint}", failure.message)
+        };
+        // Nothing is left to tell it to when stderr is gone; the exit code still does.
+        drop(outcome);
+    }
+
+    /// Dim text, where colour is on.
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// Bold text, where colour is on.
+    pub fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// `ok`, `warn` or `fail` in its colour.
+    pub fn state(self, word: &str) -> String {
+        let code = match word {
+            "ok" | "completed" | "current" => "32",
+            "warn" | "held" | "running" => "33",
+            _ => "31",
+        };
+        let padded = format!("{word:<5}");
+        self.paint(code, &padded)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// Rows in columns as wide as their widest cell; the last is left ragged.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub fn table(self, head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.chain([head[column].len()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let line = |cells: Vec<&str>| {
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        self.line(&self.dim(&line(head.to_vec())))?;
+        rows.iter().try_for_each(|row| self.line(&line(row.iter().map(String::as_str).collect())))
+    }
+}
+
+fn write_line(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::internal(&error)),
+    }
+}
