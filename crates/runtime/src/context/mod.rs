@@ -1,0 +1,291 @@
+//! Builds the frozen context of a run, and rebuilds it for every later attempt and reader.
+//!
+//! Owns the reading: documents as they stand now, the conversation's newest turns with their evidence, and the stored
+//! bytes of what was activated. What is history, what fits and how it renders is decided by pure code of the contract;
+//! nothing here keeps a copy that could go stale, and nothing here waits: an answer whose delivery is still on the way
+//! is handed back to the caller, who knows the time.
+
+mod evidence;
+mod images;
+mod read;
+
+use thought_contract::conversation::{Conversation, TriggerRefusal};
+use thought_contract::declaration::Declaration;
+use thought_contract::event::StoredEvent;
+use thought_contract::run::{BlockedReason, HeldReason, snapshot_id};
+use thought_contract::snapshot::build::{Composition, ModelBinding, Selection, compose, freeze, select};
+use thought_contract::snapshot::{LoadedEvidence, RebuildError, Snapshot, SnapshotError};
+use thought_contract::time::Timestamp;
+use thought_protocol::canonical::CanonicalError;
+use thought_protocol::limits::{OMITTED_IDS_MAX, PACKET_BYTES_MAX};
+use thought_protocol::packet::Packet;
+use thought_protocol::{EventId, RunId, Sensitive};
+use thought_store::command::NewSnapshot;
+use thought_store::engine::StoreError;
+use thought_store::handle::Reader;
+use thought_store::row::{DeclarationRow, HistoryQuery, HistoryTurn};
+
+use crate::port::{Binding, Documents, DocumentsError};
+
+pub use evidence::{pending_reply, turn_evidence};
+pub use images::{Images, ImagesError, NoImages};
+pub use read::rebuild;
+
+use read::{DocumentSet, documents, images};
+
+/// A context that could not be built or rebuilt. Content-dark.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextError {
+    /// The store did not answer.
+    #[error("read the evidence of a context")]
+    Store(#[from] StoreError),
+    /// The documents could not be looked at.
+    #[error("look at the documents of a context")]
+    Documents(#[from] DocumentsError),
+    /// An image could not be read.
+    #[error("read the images of a context")]
+    Images(#[from] ImagesError),
+    /// The evidence does not render.
+    #[error("render a context")]
+    Rebuild(#[from] RebuildError),
+    /// The snapshot cannot be written or read.
+    #[error("keep a context")]
+    Snapshot(#[from] SnapshotError),
+    /// The trigger has no place in a conversation.
+    #[error("build a context: event {trigger} has no ordinal in a conversation")]
+    NoOrdinal {
+        /// The trigger.
+        trigger: EventId,
+    },
+    /// A document's pointer names a version that is not there.
+    #[error("build a context: a document names a version that is missing")]
+    VersionMissing,
+    /// No such run.
+    #[error("rebuild a context: run {run} is missing")]
+    RunMissing {
+        /// The run.
+        run: RunId,
+    },
+    /// The run was never frozen.
+    #[error("rebuild a context: run {run} has no snapshot")]
+    SnapshotMissing {
+        /// The run.
+        run: RunId,
+    },
+    /// The stored snapshot is not of this run, or not what its hash says.
+    #[error("rebuild a context: the snapshot of run {run} is not its own")]
+    SnapshotForeign {
+        /// The run.
+        run: RunId,
+    },
+}
+
+impl From<CanonicalError> for ContextError {
+    fn from(error: CanonicalError) -> Self {
+        Self::Snapshot(SnapshotError::Canonical(error))
+    }
+}
+
+/// What a run's context is built from.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The run.
+    pub run: &'a RunId,
+    /// The activated declaration as stored.
+    pub stored: &'a DeclarationRow,
+    /// The same, read.
+    pub declaration: &'a Declaration,
+    /// Which model is asked.
+    pub binding: &'a Binding,
+    /// What is answered.
+    pub trigger: &'a StoredEvent,
+    /// What to do about answers whose delivery is still on the way.
+    pub pending: PendingReplies,
+}
+
+/// What to do about earlier answers whose delivery is still on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingReplies {
+    /// Build nothing yet: say which one is waited for.
+    Await,
+    /// Waiting is over: leave them out, and say so in the manifest.
+    Omit,
+}
+
+/// What building came to.
+#[derive(Debug)]
+pub enum Built {
+    /// The context is frozen.
+    Ready(Box<BuiltContext>),
+    /// An earlier answer is on its way to the chat.
+    Pending {
+        /// The one that settled last.
+        output: EventId,
+        /// When it settled: the wait is bounded from here.
+        settled_at: Timestamp,
+    },
+    /// The run waits for something outside.
+    Held(HeldReason),
+    /// The run may not go on.
+    Blocked(BlockedReason),
+}
+
+/// A frozen context.
+#[derive(Debug)]
+pub struct BuiltContext {
+    /// As it is stored with the first attempt.
+    pub snapshot: NewSnapshot,
+    /// What the jail is told.
+    pub packet: Packet,
+    /// Its canonical bytes: the payload of a packet frame.
+    pub packet_bytes: Sensitive<Vec<u8>>,
+    /// What is stored, read.
+    pub snapshot_decoded: Snapshot,
+}
+
+/// Builds contexts from one store.
+#[derive(Clone, Copy)]
+pub struct ContextBuilder<'a> {
+    reader: &'a Reader,
+    documents: &'a dyn Documents,
+    images: &'a dyn Images,
+}
+
+impl std::fmt::Debug for ContextBuilder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ContextBuilder")
+    }
+}
+
+impl<'a> ContextBuilder<'a> {
+    /// Takes where evidence, documents and images come from.
+    pub fn new(reader: &'a Reader, documents: &'a dyn Documents, images: &'a dyn Images) -> Self {
+        Self { reader, documents, images }
+    }
+
+    /// Builds the context of a run that has none yet.
+    ///
+    /// # Errors
+    /// [`ContextError`] when evidence cannot be read or does not hold together; trying again may help, and nothing was
+    /// written.
+    pub async fn build(&self, ask: Ask<'_>) -> Result<Built, ContextError> {
+        let conversation = match Conversation::open(ask.declaration, ask.trigger) {
+            Ok(conversation) => conversation,
+            Err(refusal) => return Ok(Built::Blocked(blocked(refusal))),
+        };
+        self.documents.refresh().await?;
+        let trigger = &ask.trigger.envelope;
+        let place = self.reader.turn_ordinal(trigger.id.clone()).await?;
+        let (name, ordinal) = place.ok_or_else(|| ContextError::NoOrdinal { trigger: trigger.id.clone() })?;
+        let query = HistoryQuery {
+            source: trigger.source.clone(),
+            conversation: name.clone(),
+            before_ordinal: ordinal,
+            limit: ask.declaration.budget().events_max.saturating_sub(1),
+            agents: conversation.agents().iter().map(|agent| agent.as_str().to_owned()).collect(),
+        };
+        let (history, documents) =
+            tokio::try_join!(self.history(query, ask.pending), documents(self.reader, ask.declaration))?;
+        let history = match history {
+            History::Turns(turns) => turns,
+            History::Pending { output, settled_at } => return Ok(Built::Pending { output, settled_at }),
+        };
+        let documents = match documents {
+            DocumentSet::Found(found) => found,
+            DocumentSet::IdentityMissing => return Ok(Built::Held(HeldReason::DocumentMissing)),
+        };
+        let history = turn_evidence(history);
+        let budget = ask.declaration.budget();
+        let selection = match select(&conversation, &history, &documents.present, budget, ordinal) {
+            Ok(selection) => selection,
+            Err(_too_large) => return Ok(Built::Blocked(BlockedReason::ContextTooLarge)),
+        };
+        let omitted_newest = self.omitted(ask.trigger, &name, &selection).await?;
+        let parts = Composition {
+            declaration: ask.declaration,
+            fingerprint: &ask.stored.fingerprint,
+            model: model_binding(ask.binding),
+            conversation: &name,
+            ordinal,
+            documents: &documents.present,
+            missing_documents: documents.missing,
+            omitted_newest,
+        };
+        let snapshot = compose(parts, &conversation, &selection);
+        let mut loaded = LoadedEvidence::default();
+        evidence::put_declaration(&mut loaded, ask.stored);
+        images(self.images, ask.trigger, &mut loaded).await?;
+        loaded.put_event(ask.trigger.clone());
+        evidence::put_turns(&mut loaded, history);
+        evidence::put_documents(&mut loaded, documents.present);
+        finish(ask.run, snapshot, &loaded)
+    }
+
+    async fn history(&self, query: HistoryQuery, pending: PendingReplies) -> Result<History, ContextError> {
+        if query.limit == 0 {
+            return Ok(History::Turns(Vec::new()));
+        }
+        let turns = self.reader.history(query).await?;
+        Ok(match (pending, pending_reply(&turns)) {
+            (PendingReplies::Await, Some((output, settled_at))) => History::Pending { output, settled_at },
+            (PendingReplies::Await, None) | (PendingReplies::Omit, _) => History::Turns(turns),
+        })
+    }
+
+    async fn omitted(
+        &self,
+        trigger: &StoredEvent,
+        conversation: &str,
+        selection: &Selection<'_>,
+    ) -> Result<Vec<EventId>, ContextError> {
+        let Some(end) = selection.omitted_before() else {
+            return Ok(Vec::new());
+        };
+        let limit = u32::try_from(OMITTED_IDS_MAX).unwrap_or(u32::MAX);
+        let source = trigger.envelope.source.clone();
+        Ok(self.reader.turn_ids(source, conversation.to_owned(), 1, end, limit).await?)
+    }
+}
+
+enum History {
+    Turns(Vec<HistoryTurn>),
+    Pending { output: EventId, settled_at: Timestamp },
+}
+
+fn finish(run: &RunId, snapshot: Snapshot, loaded: &LoadedEvidence) -> Result<Built, ContextError> {
+    let frozen = freeze(snapshot, loaded)?;
+    if frozen.packet_bytes.expose().len() > PACKET_BYTES_MAX {
+        return Ok(Built::Blocked(BlockedReason::ContextTooLarge));
+    }
+    let encoded = frozen.snapshot.encode()?;
+    Ok(Built::Ready(Box::new(BuiltContext {
+        snapshot: NewSnapshot {
+            id: snapshot_id(run),
+            sha256: encoded.sha256,
+            packet_sha256: frozen.snapshot.packet_sha256.clone(),
+            bytes: encoded.compressed,
+        },
+        packet: frozen.packet,
+        packet_bytes: frozen.packet_bytes,
+        snapshot_decoded: frozen.snapshot,
+    })))
+}
+
+/// What a snapshot freezes of a binding. Equal to [`Snapshot::binding`] as long as the same model is configured.
+pub fn model_binding(binding: &Binding) -> ModelBinding {
+    ModelBinding {
+        api: binding.api,
+        model: binding.model.clone(),
+        compat: binding.compat,
+        token_limit: binding.token_limit,
+    }
+}
+
+const fn blocked(refusal: TriggerRefusal) -> BlockedReason {
+    match refusal {
+        TriggerRefusal::Route => BlockedReason::RouteRefused,
+        TriggerRefusal::NotSubscribed | TriggerRefusal::Malformed | TriggerRefusal::Empty => {
+            BlockedReason::Policy
+        }
+    }
+}
