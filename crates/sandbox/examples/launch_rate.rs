@@ -90,6 +90,11 @@ mod linux {
         }
         let whole = began.elapsed();
         let yardstick = median(&mut bare);
+        let worker = pool.checkout()?;
+        println!("resident memory of a sealed worker: {} KiB", resident_kib(worker.pid())?);
+        drop(worker);
+        let per_second = sealed.len() as f64 / sealed.iter().sum::<Duration>().as_secs_f64();
+        println!("launches one after the other: {per_second:.0} a second");
         for (name, mut times) in
             [("full", sealed), ("landlock+seccomp", without_namespaces), ("warm checkout", ready)]
         {
@@ -103,6 +108,12 @@ mod linux {
             whole.as_secs_f64()
         );
         Ok(())
+    }
+
+    fn resident_kib(pid: u32) -> Result<u64, AnyError> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
     fn median(times: &mut [Duration]) -> Duration {

@@ -13,7 +13,9 @@
 
 mod error;
 pub mod limits;
+#[cfg(target_os = "linux")]
 mod order;
+#[cfg(target_os = "linux")]
 mod record;
 mod stage;
 mod types;

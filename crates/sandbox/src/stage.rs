@@ -115,7 +115,11 @@ impl Stage {
             }
         }
     }
+}
 
+/// The codes of the status record.
+#[cfg(target_os = "linux")]
+impl Stage {
     pub(crate) fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -131,7 +135,7 @@ impl fmt::Display for Stage {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

@@ -27,7 +27,11 @@ impl Tier {
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Full, Self::LandlockSeccomp].into_iter().find(|tier| tier.name() == name)
     }
+}
 
+/// The codes of the status record.
+#[cfg(target_os = "linux")]
+impl Tier {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Full => 1,
@@ -203,7 +207,7 @@ pub enum Recommendation {
     },
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

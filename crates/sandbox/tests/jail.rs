@@ -2,7 +2,7 @@
 //!
 //! Everything here runs as the user who runs the tests; started by root, the last test runs the whole
 //! file once more as an unprivileged user.
-
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod common;

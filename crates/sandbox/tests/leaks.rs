@@ -1,6 +1,6 @@
 //! Nothing stays: no process, no zombie, no descriptor, whatever became of the workers, and none outlives
 //! its launcher.
-
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod common;
@@ -8,11 +8,18 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::{TIERS, ask, children, descriptors, launch, launcher, order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thought_sandbox::{ExitKind, LaunchError, Tier, WarmPool};
+
+/// These tests count what belongs to the whole process, so one runs at a time whatever the runner does.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether a process ends within the patience of a test.
 fn ends(process: &std::os::fd::OwnedFd) -> bool {
@@ -22,6 +29,7 @@ fn ends(process: &std::os::fd::OwnedFd) -> bool {
 
 #[test]
 fn two_hundred_launches_leave_nothing() {
+    let _alone = alone();
     // The launching thread and the libraries' own descriptors are there after one.
     drop(launch(Tier::Full, "__probe"));
     let before = (children(), descriptors());
@@ -52,6 +60,7 @@ fn two_hundred_launches_leave_nothing() {
 
 #[test]
 fn launches_side_by_side_leave_nothing() {
+    let _alone = alone();
     drop(launch(Tier::Full, "__probe"));
     let before = (children(), descriptors());
     std::thread::scope(|scope| {
@@ -71,6 +80,7 @@ fn launches_side_by_side_leave_nothing() {
 
 #[test]
 fn a_worker_outlives_the_thread_that_asked_for_it() {
+    let _alone = alone();
     for tier in TIERS {
         let mut worker = std::thread::spawn(move || launch(tier, "__probe")).join().unwrap();
         assert_eq!(ask(&mut worker, "environment"), 0, "{tier}");
@@ -79,6 +89,7 @@ fn a_worker_outlives_the_thread_that_asked_for_it() {
 
 #[test]
 fn a_worker_does_not_outlive_its_launcher() {
+    let _alone = alone();
     for child_signal in [libc::SIG_DFL, libc::SIG_IGN] {
         let (mut parent, workers) = a_launcher_with_two_workers(child_signal);
         parent.kill().unwrap();
@@ -115,6 +126,7 @@ fn a_launcher_with_two_workers(
 
 #[test]
 fn the_pool_hands_out_living_workers_and_leaves_nothing() {
+    let _alone = alone();
     drop(launch(Tier::Full, "__probe"));
     let before = (children(), descriptors());
     for tier in TIERS {
@@ -135,6 +147,7 @@ fn the_pool_hands_out_living_workers_and_leaves_nothing() {
 
 #[test]
 fn a_dead_warm_worker_is_replaced() {
+    let _alone = alone();
     let pool = WarmPool::new(launcher(Tier::Full, "__probe")).unwrap();
     pool.warm_up().unwrap();
     for _ in 0..3 {
@@ -153,6 +166,7 @@ fn a_dead_warm_worker_is_replaced() {
 
 #[test]
 fn a_pool_that_cannot_launch_says_why_each_time() {
+    let _alone = alone();
     let pool = WarmPool::new(launcher(Tier::Full, "__bad-order")).unwrap();
     for _ in 0..3 {
         let error = pool.checkout().unwrap_err();

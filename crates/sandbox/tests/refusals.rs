@@ -1,5 +1,5 @@
 //! A jail that cannot be had is a refusal that names the layer, and a refusing worker reads nothing.
-
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 mod common;

@@ -1,4 +1,5 @@
 //! Every rule of the list is needed: without it, something that a worker does no longer works.
+#![cfg(target_os = "linux")]
 
 mod common;
 
