@@ -70,6 +70,19 @@ fn without_proposals(text: &str) -> String {
     out.join("\n") + "\n"
 }
 
+/// A declaration that no shipped file moves.
+pub fn fixed_declaration() -> Declaration {
+    let text = "id: stream-telegram-conversation\nversion: 1\nrunner: pi\ncontext: telegram-conversation\n\
+        input: {privacy: sensitive}\n\
+        output: {mode: conversation-text, type: stream.thought.derived.message.observation@1}\n\
+        subscriptions:\n  - {type: stream.thought.source.telegram.message@1, source: telegram:stream, replay: now}\n\
+        documents: {source: filesystem:telegram-agent-context, paths: [identity.md, memory.md]}\n\
+        prompt: prompts/p.md\n\
+        budget: {maxEvents: 64, maxCharacters: 120000, maxOutputTokens: 4096}\n\
+        policy: {tools: [], proposals: [memory-change, self-correction, focus-declaration], externalActions: false}\n";
+    Declaration::parse(text).unwrap()
+}
+
 pub fn agent_declaration() -> Declaration {
     Declaration::parse(shipped("stream-agent-conversation.yaml")).unwrap()
 }
