@@ -8,6 +8,8 @@ pub mod command;
 pub mod engine;
 pub mod handle;
 pub mod row;
+#[cfg(feature = "suite")]
+pub mod suite;
 
 pub use engine::{BoxFuture, Engine, News, Precondition, Reads, StoreError};
 pub use handle::Store;

@@ -1,0 +1,348 @@
+//! The schema: strict tables, and the steps that lead from one version to the next.
+//!
+//! A step is never edited once it was released; a new version adds one. Columns that may hold content are named
+//! `payload`, `content`, `bytes`, `body`, or end in `_content`; no other column may hold any.
+
+use rusqlite::{Connection, TransactionBehavior};
+use thought_store::StoreError;
+
+use crate::failure;
+
+/// The schema that this binary writes.
+pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
+
+/// `thgt`: what tells this store from any other SQLite file.
+pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
+
+const STEPS: &[&str] = &[FIRST];
+
+const FIRST: &str = "
+-- One row per source, with the head of its hash chain.
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    head INTEGER NOT NULL,
+    head_sha256 TEXT NOT NULL
+) STRICT;
+
+-- The log. Rows are added and never changed; the position is the order of commit.
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    sequence INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    root_id TEXT NOT NULL,
+    parent_id TEXT,
+    correlation_id TEXT,
+    external_id TEXT,
+    occurred_ms INTEGER NOT NULL,
+    recorded_ms INTEGER NOT NULL,
+    payload_sha256 TEXT NOT NULL,
+    previous_sha256 TEXT NOT NULL,
+    chain_sha256 TEXT NOT NULL,
+    equality_sha256 TEXT NOT NULL,
+    conversation TEXT,
+    conversation_ordinal INTEGER,
+    payload BLOB NOT NULL,
+    UNIQUE (source, sequence)
+) STRICT;
+CREATE INDEX events_by_type ON events (type, position);
+CREATE INDEX events_by_root ON events (root_id, position);
+CREATE INDEX events_by_parent ON events (parent_id, position) WHERE parent_id IS NOT NULL;
+CREATE UNIQUE INDEX events_by_conversation ON events (source, conversation, conversation_ordinal)
+    WHERE conversation_ordinal IS NOT NULL;
+
+CREATE TABLE conversations (
+    source INTEGER NOT NULL REFERENCES sources (id),
+    name TEXT NOT NULL,
+    last_ordinal INTEGER NOT NULL,
+    PRIMARY KEY (source, name)
+) STRICT, WITHOUT ROWID;
+
+-- What each judgment is about, so that the active one of an output is found without reading payloads.
+CREATE TABLE judgments (
+    position INTEGER PRIMARY KEY,
+    event TEXT NOT NULL UNIQUE,
+    output TEXT NOT NULL,
+    supersedes TEXT
+) STRICT;
+CREATE INDEX judgments_by_output ON judgments (output, position);
+CREATE INDEX judgments_by_superseded ON judgments (supersedes) WHERE supersedes IS NOT NULL;
+
+CREATE TABLE spool (
+    ordinal INTEGER PRIMARY KEY,
+    channel INTEGER NOT NULL REFERENCES sources (id),
+    update_id INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    parked INTEGER NOT NULL,
+    arrived_ms INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (channel, update_id)
+) STRICT;
+
+CREATE TABLE channels (
+    source INTEGER PRIMARY KEY REFERENCES sources (id),
+    dropped INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE refused_chats (
+    channel INTEGER NOT NULL REFERENCES sources (id),
+    chat INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    updates INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    last_ms INTEGER NOT NULL,
+    PRIMARY KEY (channel, chat)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE declarations (
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,
+    activated_ms INTEGER NOT NULL,
+    declaration_content BLOB NOT NULL,
+    prompt_content BLOB NOT NULL,
+    manifest_content BLOB NOT NULL,
+    PRIMARY KEY (id, version)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX declarations_active ON declarations (id) WHERE active = 1;
+
+CREATE TABLE consumers (
+    declaration TEXT NOT NULL,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    version INTEGER NOT NULL,
+    scanned INTEGER NOT NULL,
+    progress INTEGER NOT NULL,
+    PRIMARY KEY (declaration, source)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE runs (
+    ordinal INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    declaration TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    trigger_id TEXT NOT NULL,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    sequence INTEGER NOT NULL,
+    conversation TEXT NOT NULL,
+    retry INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    attempts INTEGER NOT NULL,
+    snapshot_id TEXT,
+    output_id TEXT,
+    terminal_id TEXT,
+    admitted_ms INTEGER NOT NULL,
+    ended_ms INTEGER
+) STRICT;
+CREATE INDEX runs_by_trigger ON runs (trigger_id, ordinal);
+CREATE INDEX runs_by_state ON runs (state, ordinal);
+CREATE INDEX runs_by_output ON runs (output_id) WHERE output_id IS NOT NULL;
+CREATE INDEX runs_open ON runs (declaration, source, sequence) WHERE ended_ms IS NULL;
+
+-- Kept beside the runs, so that a count costs nothing.
+CREATE TABLE run_counts (
+    state TEXT PRIMARY KEY,
+    runs INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempts (
+    id TEXT PRIMARY KEY,
+    run TEXT NOT NULL REFERENCES runs (id),
+    ordinal INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    sandbox TEXT NOT NULL,
+    day TEXT NOT NULL,
+    started_ms INTEGER NOT NULL,
+    ended_ms INTEGER,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    UNIQUE (run, ordinal)
+) STRICT;
+
+CREATE TABLE snapshots (
+    id TEXT PRIMARY KEY,
+    run TEXT NOT NULL UNIQUE REFERENCES runs (id),
+    sha256 TEXT NOT NULL,
+    packet_sha256 TEXT NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE usage (
+    day TEXT NOT NULL,
+    declaration TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    PRIMARY KEY (day, declaration)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE versions (
+    id TEXT PRIMARY KEY,
+    document TEXT NOT NULL,
+    previous TEXT,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    path TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    byte_count INTEGER NOT NULL,
+    content_type TEXT NOT NULL,
+    frontmatter_id TEXT,
+    event TEXT NOT NULL,
+    content BLOB NOT NULL
+) STRICT;
+
+-- The pointer of each document; a removed one keeps naming its last version.
+CREATE TABLE documents (
+    id TEXT PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    path TEXT NOT NULL,
+    version TEXT NOT NULL REFERENCES versions (id),
+    present INTEGER NOT NULL,
+    UNIQUE (source, path)
+) STRICT;
+
+CREATE TABLE deliveries (
+    ordinal INTEGER PRIMARY KEY,
+    cause TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    channel INTEGER NOT NULL REFERENCES sources (id),
+    chat INTEGER NOT NULL,
+    thread INTEGER,
+    state TEXT NOT NULL,
+    reason TEXT,
+    receipt TEXT,
+    opened_ms INTEGER NOT NULL,
+    UNIQUE (cause, kind)
+) STRICT;
+CREATE INDEX deliveries_unfinished ON deliveries (channel, ordinal) WHERE state <> 'delivered';
+
+CREATE TABLE chunks (
+    delivery INTEGER NOT NULL REFERENCES deliveries (ordinal),
+    ordinal INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    utf16_length INTEGER NOT NULL,
+    message INTEGER,
+    confirmed_by TEXT,
+    PRIMARY KEY (delivery, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE cursors (
+    name TEXT PRIMARY KEY,
+    position INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE roles (
+    role TEXT PRIMARY KEY,
+    at_work INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// What a file says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was written yet.
+    Empty,
+    /// A store of this schema version.
+    Store(i64),
+    /// A database of something else.
+    Foreign,
+}
+
+/// Looks at the marks of a file.
+pub(crate) fn look(connection: &Connection) -> Result<Found, rusqlite::Error> {
+    let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (application, version) = (read("application_id")?, read("user_version")?);
+    if application == APPLICATION_ID {
+        return Ok(Found::Store(version));
+    }
+    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
+}
+
+/// What a migration came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Migration {
+    /// The schema is current now.
+    Done,
+    /// Another connection was in the way.
+    Busy,
+}
+
+/// Brings the schema up to date, if nobody else has the store open. The connection keeps the file to itself until it is
+/// closed.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<Migration, StoreError> {
+    match steps(connection) {
+        Ok(()) => Ok(Migration::Done),
+        Err(error) if failure::is_busy(&error) => Ok(Migration::Busy),
+        Err(error) => Err(failure::of("migrate the schema", &error)),
+    }
+}
+
+fn steps(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+    // Exclusive also in write-ahead mode: there it is refused as long as anyone else has the file open.
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for step in STEPS.iter().skip(done) {
+        transaction.execute_batch(step)?;
+    }
+    if done < STEPS.len() {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    }
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fresh() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert_eq!(look(&connection).unwrap(), Found::Empty);
+        assert_eq!(migrate(&mut connection).unwrap(), Migration::Done);
+        connection
+    }
+
+    #[test]
+    fn a_fresh_store_is_current_and_migrating_again_changes_nothing() {
+        let mut connection = fresh();
+        assert_eq!(look(&connection).unwrap(), Found::Store(SCHEMA_VERSION));
+        assert_eq!(migrate(&mut connection).unwrap(), Migration::Done);
+    }
+
+    #[test]
+    fn another_database_is_told_apart() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE theirs (a)").unwrap();
+        assert_eq!(look(&connection).unwrap(), Found::Foreign);
+    }
+
+    #[test]
+    fn every_table_is_strict_and_only_named_columns_can_hold_bytes() {
+        let connection = fresh();
+        let mut tables = connection.prepare("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").unwrap();
+        let names: Vec<(String, bool)> = tables
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .map(Result::unwrap)
+            .filter(|(name, _): &(String, bool)| !name.starts_with("sqlite_"))
+            .collect();
+        assert!(names.len() > 15);
+        for (table, strict) in names {
+            assert!(strict, "{table}");
+            let mut columns = connection.prepare("SELECT name, type FROM pragma_table_info(?1)").unwrap();
+            let columns = columns.query_map([&table], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            for (column, kind) in columns.map(Result::<(String, String), _>::unwrap) {
+                let may_hold_content = ["payload", "content", "bytes", "body"].contains(&column.as_str())
+                    || column.ends_with("_content");
+                assert_eq!(kind == "BLOB", may_hold_content, "{table}.{column}");
+            }
+        }
+    }
+}

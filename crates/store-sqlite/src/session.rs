@@ -1,0 +1,67 @@
+//! A connection with its counters: the one place where rows are read and written, and counted.
+
+use rusqlite::{Connection, Params, Row};
+use thought_store::StoreError;
+
+use crate::counters::Totals;
+use crate::failure;
+
+/// What every statement of the engine goes through.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'a> {
+    connection: &'a Connection,
+    totals: &'a Totals,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(connection: &'a Connection, totals: &'a Totals) -> Self {
+        Self { connection, totals }
+    }
+
+    /// The first row of a query, read strictly.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let fail = failure::during("read");
+        let mut statement = self.connection.prepare_cached(sql).map_err(&fail)?;
+        let mut rows = statement.query(params).map_err(&fail)?;
+        let Some(row) = rows.next().map_err(&fail)? else { return Ok(None) };
+        Totals::add(&self.totals.rows_read, 1);
+        read(row).map(Some)
+    }
+
+    /// All rows of a query, read strictly.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let fail = failure::during("read");
+        let mut statement = self.connection.prepare_cached(sql).map_err(&fail)?;
+        let mut rows = statement.query(params).map_err(&fail)?;
+        let mut values = Vec::new();
+        while let Some(row) = rows.next().map_err(&fail)? {
+            Totals::add(&self.totals.rows_read, 1);
+            values.push(read(row)?);
+        }
+        Ok(values)
+    }
+
+    /// Writes, and says how many rows were written.
+    pub(crate) fn write(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        let fail = failure::during("write");
+        let mut statement = self.connection.prepare_cached(sql).map_err(&fail)?;
+        let rows = statement.execute(params).map_err(&fail)?;
+        Totals::add(&self.totals.rows_written, rows as u64);
+        Ok(rows)
+    }
+
+    /// The row id of the row inserted last.
+    pub(crate) fn inserted(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+}
