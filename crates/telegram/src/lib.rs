@@ -7,10 +7,15 @@ pub mod admit;
 pub mod chunks;
 pub mod client;
 pub mod commands;
+pub mod dispatcher;
 pub mod entities;
 pub mod ids;
+pub mod ingress;
 pub mod limits;
 pub mod markdown;
 pub mod notices;
+pub mod spool;
+pub mod stop;
+pub mod typing;
 
 pub mod wire;

@@ -35,3 +35,37 @@ pub const RETRY_AFTER_SECONDS_DEFAULT: u64 = 5;
 pub const OPAQUE_ID_BYTES_MAX: usize = 512;
 /// A bot token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 256;
+
+/// How long one poll waits for an update, seconds.
+pub const POLL_SECONDS: u32 = 25;
+/// First pause after a failed call or commit, milliseconds; it doubles.
+pub const BACKOFF_FIRST_MS: u64 = 500;
+/// Longest such pause, milliseconds.
+pub const BACKOFF_LONGEST_MS: u64 = 30_000;
+/// Spooled updates that are looked at in one go.
+pub const SPOOL_PAGE: u32 = 256;
+/// The same where all of a page belongs to chats that wait: the ones behind must not wait with them.
+pub const SPOOL_PAGE_MAX: u32 = 8_192;
+/// Tries of a spooled update before it is set aside.
+pub const SPOOL_TRIES_MAX: u32 = 5;
+/// First pause after a failed try, milliseconds; it doubles, so that all tries end within 30 seconds.
+pub const SPOOL_RETRY_FIRST_MS: u64 = 500;
+/// How long an album is collected after its newest part, milliseconds.
+pub const ALBUM_QUIET_MS: u64 = 2_000;
+
+/// Events that are read in one go.
+pub const DISPATCH_PAGE: u32 = 64;
+/// Deliveries that are known and wait for their turn; beyond, no more are read. Each holds no text, only names.
+pub const DELIVERIES_WAITING_MAX: usize = 16_384;
+/// Chats that are served at once; each holds the text of one delivery.
+pub const CHATS_AT_ONCE_MAX: usize = 128;
+/// Events without a delivery, after which the cursor is moved by itself.
+pub const SKIPPED_BEFORE_ADVANCE: usize = 64;
+/// Unfinished deliveries that are looked at when the dispatcher begins.
+pub const UNFINISHED_MAX: u32 = 100_000;
+/// How long a dispatcher that is told to stop waits for sends on their way, milliseconds.
+pub const STOP_GRACE_MS: u64 = 8_000;
+/// How often a chat is shown that somebody writes, milliseconds; Telegram shows it for about five seconds.
+pub const TYPING_INTERVAL_MS: u64 = 4_000;
+/// Chats that are shown it at once.
+pub const TYPING_AT_ONCE_MAX: usize = 32;

@@ -1,0 +1,81 @@
+//! A person's word on an uncertain delivery: send it again, or take it as seen.
+
+use thought_protocol::EventId;
+use thought_store::StoreError;
+use thought_store::row::{ChunkState, DeliveryState};
+
+use super::board::{Begin, Job, Progress};
+use super::deliver::DeliverError;
+use super::letter::{Letter, LetterError, letter_of};
+use super::{ALL_ON, Dispatcher};
+use crate::stop::Stop;
+
+/// Why a person's word came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// There is no such delivery.
+    #[error("find the delivery")]
+    NotFound,
+    /// The delivery is not uncertain.
+    #[error("go on with a delivery: it is {}, not uncertain", .state.as_str())]
+    NotUncertain {
+        /// Where it stands.
+        state: DeliveryState,
+    },
+    /// The store cannot be read.
+    #[error("read the delivery")]
+    Store(#[from] StoreError),
+    /// What it rests on cannot be read.
+    #[error("read what the delivery rests on")]
+    Letter(#[from] LetterError),
+    /// It could not go on.
+    #[error("go on with the delivery")]
+    Deliver(#[from] DeliverError),
+}
+
+impl Dispatcher {
+    /// Sends again from the uncertain chunk of a delivery, named by its cause, and goes on to its end. Where it stands
+    /// then.
+    ///
+    /// # Errors
+    /// [`OperatorError::NotUncertain`] in any other state; else what kept it from going on.
+    pub async fn retry(&self, cause: &EventId, stop: &Stop) -> Result<DeliveryState, OperatorError> {
+        let (letter, ordinal) = self.uncertain(cause).await?;
+        // Chunks are counted in 32 bits, so their places fit.
+        let begin = Begin::AtChunk {
+            ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX),
+            from: ChunkState::Uncertain,
+        };
+        let job = Job { letter: letter.clone(), begin, event: None };
+        self.desk.deliver(job, &Progress::default(), stop).await?;
+        Ok(self.desk.row(&letter).await?.state)
+    }
+
+    /// Records that a person saw the uncertain chunk of a delivery, and sends what follows it. Where it stands then.
+    ///
+    /// # Errors
+    /// As [`Dispatcher::retry`].
+    pub async fn confirm(
+        &self,
+        cause: &EventId,
+        operator: &str,
+        stop: &Stop,
+    ) -> Result<DeliveryState, OperatorError> {
+        let (letter, ordinal) = self.uncertain(cause).await?;
+        self.desk.confirmed(&letter, ordinal, operator, stop).await?;
+        Ok(self.desk.row(&letter).await?.state)
+    }
+
+    async fn uncertain(&self, cause: &EventId) -> Result<(Letter, usize), OperatorError> {
+        let reader = &self.desk.reader;
+        let event = reader.event(cause.clone()).await?.ok_or(OperatorError::NotFound)?;
+        let letter = letter_of(reader, self.desk.ledger.channel(), ALL_ON, &event).await?;
+        let letter = letter.ok_or(OperatorError::NotFound)?;
+        let row = reader.delivery(cause.clone(), letter.kind).await?.ok_or(OperatorError::NotFound)?;
+        let ordinal = row.chunks.iter().position(|chunk| chunk.state == ChunkState::Uncertain);
+        match (row.state, ordinal) {
+            (DeliveryState::Uncertain, Some(ordinal)) => Ok((letter, ordinal)),
+            (state, _) => Err(OperatorError::NotUncertain { state }),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What one unit of spooled updates becomes. Pure.
+
+use thought_contract::draft::{self, Draft, DraftError, NoticeSubject};
+use thought_contract::event::SourceName;
+use thought_contract::payload::{NoticeName, NoticeRequested, TelegramCommand, TelegramMessage};
+use thought_contract::time::Timestamp;
+use thought_store::handle::RefusedChat;
+
+use super::lane::{Item, Unit, Unreadable};
+use crate::admit::{Admission, NewCommand, NewMessage, Origin};
+use crate::ids::{ChatId, MessageId, ThreadId};
+use crate::notices::Switches;
+
+/// The role that requests this room's notices.
+pub(super) const NOTICE_ROLE: &str = "telegram";
+
+/// What is done with a unit.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// An event takes its place.
+    Event(Box<Draft>),
+    /// It is counted as one of a chat that is not heard (any more), and forgotten.
+    Refuse(RefusedChat),
+    /// A person has to allow a chat anew.
+    Migrated {
+        /// The group.
+        from: ChatId,
+        /// The supergroup that it became.
+        to: ChatId,
+    },
+    /// It makes no event.
+    Forget,
+}
+
+/// Why a unit cannot become an event.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    /// It is no update.
+    #[error("read a spooled update")]
+    Unreadable,
+    /// It has no canonical form.
+    #[error("make an event of a spooled update")]
+    Draft(#[from] DraftError),
+}
+
+impl From<Unreadable> for StepError {
+    fn from(Unreadable: Unreadable) -> Self {
+        Self::Unreadable
+    }
+}
+
+/// What of a message can be read in this version.
+enum Content {
+    /// A text, or the captions of photos.
+    Text(String),
+    /// Photos alone.
+    PhotosAlone,
+}
+
+pub(super) fn step(
+    unit: &Unit,
+    source: &SourceName,
+    switches: Switches,
+    now: Timestamp,
+) -> Result<Step, StepError> {
+    let admissions = unit.items.iter().map(meaning).collect::<Result<Vec<_>, _>>()?;
+    let messages: Vec<&NewMessage> = admissions
+        .iter()
+        .filter_map(|admission| match admission {
+            Admission::Message(message) => Some(message),
+            _ => None,
+        })
+        .collect();
+    if let Some(first) = messages.first() {
+        return match content(&messages) {
+            Content::Text(text) => message(first, text, source, now),
+            Content::PhotosAlone => unsupported(first.origin, first.media_group_id.as_deref(), switches, now),
+        };
+    }
+    Ok(match admissions.first() {
+        Some(Admission::Command(new)) => command(new, source, now)?,
+        Some(Admission::Unsupported { origin, media_group_id, .. }) => {
+            unsupported(*origin, media_group_id.as_deref(), switches, now)?
+        }
+        Some(Admission::Refused { chat_id, chat_kind, .. }) => {
+            Step::Refuse(RefusedChat { chat: chat_id.0, kind: chat_kind.as_str().to_owned() })
+        }
+        Some(Admission::Migrated { chat_id, to }) => Step::Migrated { from: *chat_id, to: *to },
+        Some(Admission::Edited | Admission::Ignored | Admission::Message(_)) | None => Step::Forget,
+    })
+}
+
+fn meaning(item: &Item) -> Result<&Admission, StepError> {
+    match &item.meaning {
+        Ok(admission) => Ok(admission),
+        Err(unreadable) => Err((*unreadable).into()),
+    }
+}
+
+fn content(messages: &[&NewMessage]) -> Content {
+    let texts: Vec<&str> =
+        messages.iter().filter_map(|message| Some(message.text.as_ref()?.expose().as_str())).collect();
+    if texts.is_empty() { Content::PhotosAlone } else { Content::Text(texts.join("\n\n")) }
+}
+
+fn said_at(origin: Origin, now: Timestamp) -> Timestamp {
+    origin.sent_at_s.map_or(now, |seconds| Timestamp::from_ms(seconds.saturating_mul(1_000)))
+}
+
+fn message(
+    first: &NewMessage,
+    text: String,
+    source: &SourceName,
+    now: Timestamp,
+) -> Result<Step, StepError> {
+    let origin = first.origin;
+    let payload = TelegramMessage {
+        chat_id: origin.chat_id.0,
+        thread_id: origin.thread_id.map(|ThreadId(id)| id),
+        message_id: origin.message_id.0,
+        user_id: origin.user_id.0,
+        text: Some(text),
+        images: Vec::new(),
+        reply_to_message_id: origin.reply_to_message_id.map(|MessageId(id)| id),
+        media_group_id: first.media_group_id.clone(),
+    };
+    let draft = draft::telegram_message(source, origin.bot_id.0, &payload, said_at(origin, now))?;
+    Ok(Step::Event(Box::new(draft)))
+}
+
+fn command(new: &NewCommand, source: &SourceName, now: Timestamp) -> Result<Step, StepError> {
+    let origin = new.origin;
+    let payload = TelegramCommand {
+        chat_id: origin.chat_id.0,
+        thread_id: origin.thread_id.map(|ThreadId(id)| id),
+        message_id: origin.message_id.0,
+        user_id: origin.user_id.0,
+        command: new.command.as_str().to_owned(),
+        argument: new.argument.as_ref().map(|argument| argument.expose().clone()),
+        reply_to_message_id: origin.reply_to_message_id.map(|MessageId(id)| id),
+    };
+    let draft = draft::telegram_command(source, origin.bot_id.0, &payload, said_at(origin, now))?;
+    Ok(Step::Event(Box::new(draft)))
+}
+
+/// One notice per message or album.
+fn unsupported(
+    origin: Origin,
+    album: Option<&str>,
+    switches: Switches,
+    now: Timestamp,
+) -> Result<Step, StepError> {
+    if !switches.notices {
+        return Ok(Step::Forget);
+    }
+    let payload = NoticeRequested {
+        name: NoticeName::UnsupportedKind,
+        chat_id: origin.chat_id.0,
+        thread_id: origin.thread_id.map(|ThreadId(id)| id),
+    };
+    let which = album.map_or_else(|| origin.message_id.to_string(), str::to_owned);
+    let about = NoticeSubject { subject: format!("{}:{which}", origin.chat_id), day: None, cause: None };
+    let draft = draft::notice_requested(NOTICE_ROLE, &about, &payload, said_at(origin, now))?;
+    Ok(Step::Event(Box::new(draft)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use thought_contract::event::EventType;
+    use thought_protocol::Sensitive;
+    use thought_store::row::SpoolRow;
+
+    use super::super::lane::read;
+    use super::*;
+    use crate::admit::Policy;
+    use crate::ids::UserId;
+    use crate::wire::BotIdentity;
+
+    const ON: Switches = Switches { failure_notice: true, notices: true };
+
+    fn of(parts: &[Value], switches: Switches) -> Result<Step, StepError> {
+        let policy = Policy {
+            allowed_chats: [ChatId(7)].into(),
+            allowed_users: [].into(),
+            bot: BotIdentity { id: UserId(100), username: "stream_bot".to_owned() },
+        };
+        let items: Vec<Item> = (1..)
+            .zip(parts)
+            .map(|(update, part)| {
+                let mut message = json!({"message_id": update, "date": 1_796_000_000,
+                    "chat": {"id": 7, "type": "private"}, "from": {"id": 7, "is_bot": false}});
+                for (name, value) in part.as_object().unwrap() {
+                    message[name] = value.clone();
+                }
+                let body = json!({"update_id": update, "message": message}).to_string().into_bytes();
+                let arrived_at = Timestamp::from_ms(5);
+                read(
+                    &SpoolRow { ordinal: 1, update, body: Sensitive::new(body), tries: 0, arrived_at },
+                    &policy,
+                )
+            })
+            .collect();
+        let unit = Unit { lane: items[0].lane, items };
+        step(&unit, &SourceName::new("telegram:stream"), switches, Timestamp::from_ms(9))
+    }
+
+    fn event(parts: &[Value]) -> (EventType, String) {
+        match of(parts, ON).unwrap() {
+            Step::Event(draft) => {
+                (draft.event_type(), String::from_utf8(draft.payload().expose().clone()).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn photo() -> Value {
+        json!([{"file_id": "a", "width": 1, "height": 1}])
+    }
+
+    #[test]
+    fn a_text_and_a_caption_are_messages_told_at_their_own_time() {
+        let Step::Event(draft) = of(&[json!({"text": "hello"})], ON).unwrap() else { panic!() };
+        assert_eq!(draft.occurred_at().ms(), 1_796_000_000_000);
+        assert_eq!(draft.external_id(), Some("7:1"));
+        let (kind, payload) = event(&[json!({"photo": photo(), "caption": "look"})]);
+        assert_eq!(kind, EventType::TelegramMessage);
+        assert!(payload.contains(r#""images":[]"#) && payload.contains(r#""text":"look""#), "{payload}");
+    }
+
+    #[test]
+    fn an_album_is_one_message_with_all_captions() {
+        let part = |caption: &str| json!({"photo": photo(), "caption": caption, "media_group_id": "g"});
+        let bare = json!({"photo": photo(), "media_group_id": "g"});
+        let (kind, payload) = event(&[part("one"), bare, part("two")]);
+        assert_eq!(kind, EventType::TelegramMessage);
+        assert!(payload.contains(r#""text":"one\n\ntwo""#) && payload.contains(r#""messageId":1"#));
+    }
+
+    #[test]
+    fn what_cannot_be_read_gives_one_notice_or_none_where_notices_are_off() {
+        let bare = || json!({"photo": photo(), "media_group_id": "g"});
+        for parts in [vec![bare(), bare()], vec![json!({"sticker": {}})], vec![json!({"photo": photo()})]] {
+            assert_eq!(event(&parts).0, EventType::NoticeRequested);
+            let off = Switches { failure_notice: true, notices: false };
+            assert!(matches!(of(&parts, off), Ok(Step::Forget)));
+        }
+    }
+
+    #[test]
+    fn commands_strangers_and_moves_are_told_apart() {
+        assert_eq!(event(&[json!({"text": "/help"})]).0, EventType::TelegramCommand);
+        assert_eq!(event(&[json!({"text": "/focus bicycles"})]).0, EventType::TelegramMessage);
+        let stranger = json!({"text": "x", "from": {"id": 8}});
+        assert!(matches!(of(&[stranger], ON), Ok(Step::Refuse(chat)) if chat.chat == 7));
+        let moved = json!({"migrate_to_chat_id": -1007});
+        assert!(matches!(of(&[moved], ON), Ok(Step::Migrated { to: ChatId(-1007), .. })));
+        assert!(matches!(of(&[json!({"new_chat_title": "x"})], ON), Ok(Step::Forget)));
+        assert!(matches!(of(&[json!({"text": [1]})], ON), Err(StepError::Unreadable)));
+    }
+}
