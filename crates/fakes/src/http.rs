@@ -254,11 +254,12 @@ impl From<io::Error> for Unreadable {
 
 async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Request, Unreadable> {
     let head_end = loop {
-        if let Some(at) = find(buffer, b"\r\n\r\n") {
-            break at;
-        }
-        if buffer.len() > HEAD_BYTES_MAX {
+        let end = find(buffer, b"\r\n\r\n");
+        if end.unwrap_or(buffer.len()) > HEAD_BYTES_MAX {
             return Err(Unreadable::Malformed("head too long"));
+        }
+        if let Some(at) = end {
+            break at;
         }
         fill(stream, buffer).await?;
     };
