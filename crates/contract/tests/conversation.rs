@@ -1,5 +1,8 @@
 //! What is history and what is not: each rule of exclusion by its name.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
+#[expect(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 mod conversation_world;
 
 use conversation_world::*;

@@ -1,5 +1,8 @@
 //! The frozen context: what stands in it, what it renders to, and that it renders to the same for ever.
 
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
+
+#[expect(unreachable_pub, reason = "the module is shared by test binaries")]
 mod conversation_world;
 
 use conversation_world::*;

@@ -7,7 +7,7 @@ use super::evidence::{Reply, RunEvidence};
 use super::{AdmittedReply, Conversation, Place, ReplyOmission};
 use crate::declaration::ContextKind;
 use crate::draft::output_id;
-use crate::event::{Actor, EventType, SourceName, StoredEvent};
+use crate::event::{Actor, EventType, PayloadError, SourceName, StoredEvent};
 use crate::payload::{
     AgentMessage, AgentVersion, CorrectionProposed, CorrectionTarget, DeliveryKind, DeliveryTelegram,
     DerivedAgentMessage, FocusProposed, MemoryChangeProposed, MessageObservation, OutputContract, Proposer,
@@ -242,7 +242,9 @@ fn proposals<'e>(
         let named = envelope.id == reference.event
             && proposal_kind(envelope.event_type) == Some(reference.kind)
             && is_of_agent(event, &run.agent);
-        let bound = bound_proposal(event)?;
+        let Some(Ok(bound)) = bound_proposal(event) else {
+            return None;
+        };
         let own = bound.proposer.run == run.run
             && bound.proposer.output == output.envelope.id
             && bound.proposer.trigger == message.envelope.id
@@ -267,21 +269,19 @@ struct BoundProposal {
     target: Option<CorrectionTarget>,
 }
 
-fn bound_proposal(event: &StoredEvent) -> Option<BoundProposal> {
-    let read = match event.envelope.event_type {
-        EventType::MemoryChangeProposed => event
-            .payload::<MemoryChangeProposed>()
-            .map(|payload| BoundProposal { proposer: payload.proposer, target: None }),
-        EventType::CorrectionProposed => event
-            .payload::<CorrectionProposed>()
-            .map(|payload| BoundProposal { proposer: payload.proposer, target: Some(payload.target) }),
-        EventType::FocusProposed => event
-            .payload::<FocusProposed>()
-            .map(|payload| BoundProposal { proposer: payload.proposer, target: None }),
-        _ => return None,
-    };
-    match read {
-        Ok(bound) => Some(bound),
-        Err(_content_dark) => None,
+/// `None` for an event that is no proposal.
+fn bound_proposal(event: &StoredEvent) -> Option<Result<BoundProposal, PayloadError>> {
+    let unbound = |proposer| BoundProposal { proposer, target: None };
+    match event.envelope.event_type {
+        EventType::MemoryChangeProposed => {
+            Some(event.payload().map(|payload: MemoryChangeProposed| unbound(payload.proposer)))
+        }
+        EventType::CorrectionProposed => Some(event.payload().map(|payload: CorrectionProposed| {
+            BoundProposal { proposer: payload.proposer, target: Some(payload.target) }
+        })),
+        EventType::FocusProposed => {
+            Some(event.payload().map(|payload: FocusProposed| unbound(payload.proposer)))
+        }
+        _ => None,
     }
 }

@@ -1,8 +1,5 @@
 //! A small log for tests: real drafts, put in order, with the evidence that a store would hand over.
 
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests say what they expect")]
-
 use std::collections::HashMap;
 
 use serde_json::json;
@@ -367,70 +364,15 @@ impl World {
             model: "m".to_owned(),
             context_snapshot: snapshot_id(&run),
         };
-        let evidence = vec![message.envelope.id.clone()];
         let at = Timestamp::from_ms(2);
         let draft = match kind {
             ProposalKind::MemoryChange => {
-                let text = format!("- {CANARY} Lisbon \u{1F642}\n");
-                let payload = p::MemoryChangeProposed {
-                    proposal_state: p::AgentProposed::AgentProposed,
-                    proposer,
-                    target: memory_target(),
-                    operation: p::MemoryOperation::Append,
-                    text_length: u64::try_from(text.chars().count()).unwrap(),
-                    text_sha256: Sha256Hex::of(text.as_bytes()),
-                    proposed_text: text,
-                    reason: "asked".to_owned(),
-                    evidence,
-                    publication_eligible: p::No,
-                };
-                draft::memory_change_proposed(message, &payload, at)
+                draft::memory_change_proposed(message, &memory_change(proposer), at)
             }
             ProposalKind::SelfCorrection => {
-                let target = self.turns[0].runs[0].clone();
-                let output = target.output.unwrap();
-                let payload = p::CorrectionProposed {
-                    proposal_state: p::AgentProposed::AgentProposed,
-                    proposer,
-                    target: p::CorrectionTarget {
-                        run: target.run,
-                        output: output.envelope.id.clone(),
-                        delivery_receipt: target.receipt.unwrap().envelope.id,
-                        source_root: output.envelope.root_id.clone(),
-                        contract: p::OutputContract::ConversationText,
-                    },
-                    replacement: p::ConversationText { summary: "better words".to_owned() },
-                    reason: "wrong".to_owned(),
-                    evidence,
-                    quality_eligible: p::No,
-                    external_export_eligible: p::No,
-                    publication_eligible: p::No,
-                };
-                draft::correction_proposed(message, &payload, at)
+                draft::correction_proposed(message, &correction(proposer, &self.turns[0].runs[0]), at)
             }
-            ProposalKind::FocusDeclaration => {
-                let declaration = focus();
-                let payload = p::FocusProposed {
-                    proposal_state: p::AgentProposed::AgentProposed,
-                    proposer,
-                    fingerprint: Fingerprint::of(b"focus"),
-                    declaration,
-                    authority: p::FocusAuthority {
-                        activation: p::No,
-                        data_expansion: p::No,
-                        external_actions: p::No,
-                        training: p::No,
-                        adapter_promotion: p::No,
-                    },
-                    resolution: p::FocusResolution {
-                        events: p::Unchecked::Unchecked,
-                        sources: p::Unchecked::Unchecked,
-                        capabilities: p::Unchecked::Unchecked,
-                        lineage: p::Unchecked::Unchecked,
-                    },
-                };
-                draft::focus_proposed(message, &payload, at)
-            }
+            ProposalKind::FocusDeclaration => draft::focus_proposed(message, &focus_proposal(proposer), at),
         };
         self.append(&draft.unwrap())
     }
@@ -450,13 +392,7 @@ impl World {
             criterion: "operator-correction".to_owned(),
             criterion_version: 1,
             actor: "human:telegram:4242".to_owned(),
-            target: p::CorrectionTarget {
-                run: run.run.clone(),
-                output: output.envelope.id.clone(),
-                delivery_receipt: run.receipt.clone().unwrap().envelope.id,
-                source_root: output.envelope.root_id.clone(),
-                contract: p::OutputContract::ConversationText,
-            },
+            target: correction_target(run),
             replacement: p::ConversationText { summary: replacement.to_owned() },
             feedback: output.envelope.root_id.clone(),
             quality_eligible: true,
@@ -504,6 +440,69 @@ impl World {
         };
         loaded.put_declaration(self.declaration.id().as_str(), self.declaration.version(), bytes);
         loaded
+    }
+}
+
+fn memory_change(proposer: p::Proposer) -> p::MemoryChangeProposed {
+    let text = format!("- {CANARY} Lisbon \u{1F642}\n");
+    p::MemoryChangeProposed {
+        proposal_state: p::AgentProposed::AgentProposed,
+        evidence: vec![proposer.trigger.clone()],
+        proposer,
+        target: memory_target(),
+        operation: p::MemoryOperation::Append,
+        text_length: u64::try_from(text.chars().count()).unwrap(),
+        text_sha256: Sha256Hex::of(text.as_bytes()),
+        proposed_text: text,
+        reason: "asked".to_owned(),
+        publication_eligible: p::No,
+    }
+}
+
+fn correction(proposer: p::Proposer, target: &RunEvidence) -> p::CorrectionProposed {
+    p::CorrectionProposed {
+        proposal_state: p::AgentProposed::AgentProposed,
+        evidence: vec![proposer.trigger.clone()],
+        proposer,
+        target: correction_target(target),
+        replacement: p::ConversationText { summary: "better words".to_owned() },
+        reason: "wrong".to_owned(),
+        quality_eligible: p::No,
+        external_export_eligible: p::No,
+        publication_eligible: p::No,
+    }
+}
+
+fn correction_target(run: &RunEvidence) -> p::CorrectionTarget {
+    let output = run.output.clone().unwrap().envelope;
+    p::CorrectionTarget {
+        run: run.run.clone(),
+        output: output.id,
+        delivery_receipt: run.receipt.clone().unwrap().envelope.id,
+        source_root: output.root_id,
+        contract: p::OutputContract::ConversationText,
+    }
+}
+
+fn focus_proposal(proposer: p::Proposer) -> p::FocusProposed {
+    p::FocusProposed {
+        proposal_state: p::AgentProposed::AgentProposed,
+        proposer,
+        fingerprint: Fingerprint::of(b"focus"),
+        declaration: focus(),
+        authority: p::FocusAuthority {
+            activation: p::No,
+            data_expansion: p::No,
+            external_actions: p::No,
+            training: p::No,
+            adapter_promotion: p::No,
+        },
+        resolution: p::FocusResolution {
+            events: p::Unchecked::Unchecked,
+            sources: p::Unchecked::Unchecked,
+            capabilities: p::Unchecked::Unchecked,
+            lineage: p::Unchecked::Unchecked,
+        },
     }
 }
 
