@@ -1,0 +1,141 @@
+//! Runs that wait for a cause to go away, and go on when it is gone.
+
+use thought_contract::event::EventType;
+use thought_contract::payload::NoticeRequested;
+use thought_contract::run::{HeldReason, RunState};
+
+use crate::ports::{NOON_MS, binding};
+use crate::support::{CHAT, Home, TELEGRAM, package};
+
+const HALF_DAY_MS: i64 = 43_200_000;
+
+#[tokio::test]
+async fn without_a_provider_a_run_is_held_and_goes_on_once_there_is_one() {
+    let home = Home::new().await;
+    *home.model.binding.lock().unwrap() = Err(HeldReason::ProviderUnconfigured);
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    let run = home.until(&trigger, RunState::Held).await;
+    assert_eq!(run.reason.as_deref(), Some("provider-unconfigured"));
+    assert!(run.snapshot.is_none() && run.attempts == 0);
+    assert_eq!(home.standing(TELEGRAM).await, (1, 0));
+    *home.model.binding.lock().unwrap() = Ok(binding("model-1"));
+    home.time.advance_ms(30_000);
+    home.until(&trigger, RunState::Completed).await;
+    assert_eq!(home.standing(TELEGRAM).await, (1, 1));
+    at_work.stop().await;
+    home.check_whole(&[trigger]).await;
+}
+
+#[tokio::test]
+async fn without_a_jail_nothing_is_recorded_and_nothing_asked() {
+    let home = Home::new().await;
+    *home.jail.unavailable.lock().unwrap() = true;
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    let run = home.until(&trigger, RunState::Held).await;
+    assert_eq!(run.reason.as_deref(), Some("sandbox-unavailable"));
+    assert_eq!((home.attempts(&run.id).await.len(), home.model.request_count()), (0, 0));
+    *home.jail.unavailable.lock().unwrap() = false;
+    home.time.advance_ms(30_000);
+    home.until(&trigger, RunState::Completed).await;
+    at_work.stop().await;
+}
+
+#[tokio::test]
+async fn a_missing_identity_holds_and_its_coming_releases() {
+    let home = Home::bare().await;
+    home.install(&package(TELEGRAM, |text| text)).await.unwrap();
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    let run = home.until(&trigger, RunState::Held).await;
+    assert_eq!(run.reason.as_deref(), Some("document-missing"));
+    // The scan's commit is news: no time has to pass.
+    home.document("identity.md", "identity", "I am the Stream.").await;
+    home.until(&trigger, RunState::Completed).await;
+    at_work.stop().await;
+}
+
+#[tokio::test]
+async fn a_spent_day_holds_until_the_next_one() {
+    let home = Home::with(|text| text.replace("maxRequestsPerDay: 500", "maxRequestsPerDay: 1")).await;
+    let at_work = home.start().await;
+    let first = home.message(1, "Hello").await;
+    home.until(&first, RunState::Completed).await;
+    let second = home.message(2, "More?").await;
+    let run = home.until(&second, RunState::Held).await;
+    assert_eq!(run.reason.as_deref(), Some("daily-budget"));
+    home.time.advance_ms(30_000);
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(home.model.request_count(), 1);
+    home.time.advance_ms(HALF_DAY_MS);
+    assert!(home.now().ms() > NOON_MS + HALF_DAY_MS);
+    home.until(&second, RunState::Completed).await;
+    at_work.stop().await;
+    home.check_whole(&[first, second]).await;
+}
+
+#[tokio::test]
+async fn a_held_run_is_told_once_a_chat_and_day() {
+    let home = Home::new().await;
+    *home.jail.unavailable.lock().unwrap() = true;
+    let at_work = home.start().await;
+    let first = home.message_in(CHAT, 1, "Hello").await;
+    let other = home.message_in(77, 2, "Hello").await;
+    home.until(&first, RunState::Held).await;
+    home.until(&other, RunState::Held).await;
+    for _ in 0..3 {
+        home.time.advance_ms(30_000);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    home.wait_for("both notices", async || home.events(EventType::NoticeRequested).await.len() == 2).await;
+    let notices = home.events(EventType::NoticeRequested).await;
+    let mut chats: Vec<i64> =
+        notices.iter().map(|notice| notice.payload::<NoticeRequested>().unwrap().chat_id).collect();
+    chats.sort_unstable();
+    assert_eq!(chats, [77, CHAT]);
+    assert!(notices.iter().all(|notice| notice.envelope.source.as_str() == "notices:runtime"));
+    // Another process of the same day finds them asked for.
+    at_work.stop().await;
+    let at_work = home.start().await;
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(home.events(EventType::NoticeRequested).await.len(), 2);
+    home.time.advance_ms(HALF_DAY_MS);
+    home.wait_for("the next day's", async || home.events(EventType::NoticeRequested).await.len() == 4).await;
+    at_work.stop().await;
+}
+
+#[tokio::test]
+async fn behind_a_held_run_its_conversation_waits_and_another_is_held_itself() {
+    let home = Home::new().await;
+    *home.model.binding.lock().unwrap() = Err(HeldReason::ProviderUnconfigured);
+    let at_work = home.start().await;
+    let first = home.message_in(CHAT, 1, "One").await;
+    let second = home.message_in(CHAT, 2, "Two").await;
+    let other = home.message_in(77, 3, "Hello").await;
+    home.until(&first, RunState::Held).await;
+    home.until(&other, RunState::Held).await;
+    home.until(&second, RunState::Admitted).await;
+    *home.model.binding.lock().unwrap() = Ok(binding("model-1"));
+    home.time.advance_ms(30_000);
+    for trigger in [&first, &second, &other] {
+        home.until(trigger, RunState::Completed).await;
+    }
+    at_work.stop().await;
+    home.check_whole(&[first, second, other]).await;
+}
+
+#[tokio::test]
+async fn a_held_run_survives_a_restart() {
+    let home = Home::new().await;
+    *home.jail.unavailable.lock().unwrap() = true;
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    home.until(&trigger, RunState::Held).await;
+    at_work.stop().await;
+    *home.jail.unavailable.lock().unwrap() = false;
+    let at_work = home.start().await;
+    home.until(&trigger, RunState::Completed).await;
+    at_work.stop().await;
+    home.check_whole(&[trigger]).await;
+}

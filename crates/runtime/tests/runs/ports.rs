@@ -1,0 +1,320 @@
+//! The ports as the tests own them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use thought_contract::run::HeldReason;
+use thought_contract::time::{Clock, Timestamp};
+use thought_protocol::packet::{Api, Compat, Packet, TokenLimit};
+use thought_protocol::result::{Outcome, WorkerResult, judge};
+use thought_protocol::{Sensitive, provider};
+use thought_runtime::port::{
+    Binding, CrashPoints, Documents, DocumentsError, Jail, JailError, JailErrorKind, Model, ModelReply,
+    Sleeper, Worker,
+};
+use thought_store::BoxFuture;
+use tokio::sync::{Semaphore, watch};
+
+/// 2026-11-30T12:00:00.000Z.
+pub(crate) const NOON_MS: i64 = 1_796_040_000_000;
+/// The grace of a stop; the sleeper never ends it by itself.
+pub(crate) const GRACE_MS: u64 = 7_777;
+
+/// A clock that moves when it is told to, and the sleeps that follow it.
+pub(crate) struct Time {
+    now_ms: watch::Sender<i64>,
+    /// Every sleep that was asked for, in order.
+    pub(crate) sleeps: Mutex<Vec<u64>>,
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Self { now_ms: watch::channel(NOON_MS).0, sleeps: Mutex::new(Vec::new()) }
+    }
+}
+
+impl Time {
+    pub(crate) fn advance_ms(&self, ms: i64) {
+        self.now_ms.send_modify(|now| *now += ms);
+    }
+
+    /// The waits between attempts: what is neither a recheck, a run's time nor a stop's grace.
+    pub(crate) fn backoffs(&self) -> Vec<u64> {
+        self.sleeps.lock().unwrap().iter().copied().filter(|ms| is_backoff(*ms)).collect()
+    }
+}
+
+fn is_backoff(ms: u64) -> bool {
+    matches!(ms, 0 | 500 | 1_000 | 2_000 | 4_000 | 7_000 | 60_000)
+}
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ms(*self.now_ms.borrow())
+    }
+}
+
+impl Sleeper for Time {
+    fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
+        self.sleeps.lock().unwrap().push(ms);
+        if is_backoff(ms) {
+            self.advance_ms(i64::try_from(ms).unwrap());
+            return Box::pin(tokio::task::yield_now());
+        }
+        let mut now = self.now_ms.subscribe();
+        let until = *now.borrow() + i64::try_from(ms).unwrap();
+        Box::pin(async move {
+            if now.wait_for(|now| *now >= until).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}
+
+/// How a worker behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    Honest,
+    OtherRequest,
+    OtherText,
+    Withholds,
+    NoResult,
+    DiesAtRender,
+    DiesAtRead,
+    SpeaksAnotherVersion,
+}
+
+#[derive(Default)]
+pub(crate) struct FakeJail {
+    pub(crate) behaviour: Mutex<Option<Behaviour>>,
+    pub(crate) unavailable: Mutex<bool>,
+    pub(crate) checkouts: AtomicU64,
+}
+
+impl Jail for FakeJail {
+    fn checkout(&self) -> BoxFuture<'_, Result<Box<dyn Worker>, JailError>> {
+        self.checkouts.fetch_add(1, Ordering::SeqCst);
+        let unavailable = *self.unavailable.lock().unwrap();
+        let behaviour = self.behaviour.lock().unwrap().unwrap_or(Behaviour::Honest);
+        Box::pin(async move {
+            if unavailable {
+                return Err(JailError { code: "namespaces", kind: JailErrorKind::Unavailable });
+            }
+            Ok(Box::new(FakeWorker { behaviour, packet: None }) as Box<dyn Worker>)
+        })
+    }
+
+    fn tier(&self) -> String {
+        "full".to_owned()
+    }
+}
+
+struct FakeWorker {
+    behaviour: Behaviour,
+    packet: Option<Packet>,
+}
+
+impl Worker for FakeWorker {
+    fn render(&mut self, packet: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
+        let packet = Packet::decode(&packet).unwrap();
+        let mut rendered = provider::render_request(&packet).unwrap();
+        self.packet = Some(packet);
+        let died = |code| Err(JailError { code, kind: JailErrorKind::Worker });
+        let answer = match self.behaviour {
+            Behaviour::DiesAtRender => died("closed"),
+            Behaviour::SpeaksAnotherVersion => died("protocol-version"),
+            Behaviour::OtherRequest => {
+                rendered.push(b' ');
+                Ok(rendered)
+            }
+            _ => Ok(rendered),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn read(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
+        let mut result = judge(self.packet.as_ref().unwrap(), &answer);
+        let answer = match self.behaviour {
+            Behaviour::DiesAtRead => Err(JailError { code: "closed", kind: JailErrorKind::Worker }),
+            Behaviour::NoResult => Ok(b"{}".to_vec()),
+            Behaviour::Withholds => {
+                Ok(WorkerResult::of_failure(thought_protocol::answer::FailReason::Refusal).encode().unwrap())
+            }
+            Behaviour::OtherText => {
+                if let Outcome::Answer { text, .. } = &mut result.outcome {
+                    *text = Some("other words".to_owned());
+                }
+                Ok(result.encode().unwrap())
+            }
+            _ => Ok(result.encode().unwrap()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// What the model does with a request.
+pub(crate) enum Says {
+    Reply(ModelReply),
+    /// Answers once a permit is there.
+    Waits(Arc<Semaphore>, ModelReply),
+}
+
+pub(crate) struct FakeModel {
+    pub(crate) binding: Mutex<Result<Binding, HeldReason>>,
+    pub(crate) script: Mutex<VecDeque<Says>>,
+    /// The bodies of the requests that were made.
+    pub(crate) requests: Mutex<Vec<Vec<u8>>>,
+    /// Most requests that were on at one time.
+    pub(crate) most_at_once: AtomicU64,
+    on: AtomicU64,
+    answered: AtomicU64,
+}
+
+pub(crate) fn binding(model: &str) -> Binding {
+    Binding {
+        provider: "main".to_owned(),
+        api: Api::AnthropicMessages,
+        model: model.to_owned(),
+        compat: Compat::Standard,
+        token_limit: TokenLimit::MaxCompletionTokens,
+    }
+}
+
+impl Default for FakeModel {
+    fn default() -> Self {
+        Self {
+            binding: Mutex::new(Ok(binding("model-1"))),
+            script: Mutex::default(),
+            requests: Mutex::default(),
+            most_at_once: AtomicU64::new(0),
+            on: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+        }
+    }
+}
+
+impl FakeModel {
+    pub(crate) fn says(&self, says: impl IntoIterator<Item = Says>) {
+        self.script.lock().unwrap().extend(says);
+    }
+
+    pub(crate) fn request_count(&self) -> usize {
+        self.requests.lock().unwrap().len()
+    }
+
+    pub(crate) fn request(&self, index: usize) -> Value {
+        serde_json::from_slice(&self.requests.lock().unwrap()[index]).unwrap()
+    }
+}
+
+impl Model for FakeModel {
+    fn binding(&self, _provider: &str) -> Result<Binding, HeldReason> {
+        self.binding.lock().unwrap().clone()
+    }
+
+    fn request(
+        &self,
+        _provider: &str,
+        parent_rendered: Vec<u8>,
+        worker_rendered: Vec<u8>,
+    ) -> BoxFuture<'_, ModelReply> {
+        Box::pin(async move {
+            if parent_rendered != worker_rendered {
+                return ModelReply::BytesDiffer;
+            }
+            self.requests.lock().unwrap().push(parent_rendered);
+            let on = self.on.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_at_once.fetch_max(on, Ordering::SeqCst);
+            let says = self.script.lock().unwrap().pop_front();
+            let reply = match says {
+                Some(Says::Reply(reply)) => reply,
+                Some(Says::Waits(permits, reply)) => {
+                    permits.acquire().await.unwrap().forget();
+                    reply
+                }
+                None => {
+                    let number = self.answered.fetch_add(1, Ordering::SeqCst) + 1;
+                    text(&format!("Answer {number}."))
+                }
+            };
+            self.on.fetch_sub(1, Ordering::SeqCst);
+            reply
+        })
+    }
+}
+
+fn body(content: Value, stop: &str) -> ModelReply {
+    let body = json!({
+        "type": "message", "role": "assistant", "model": "model-1", "content": content,
+        "stop_reason": stop, "usage": {"input_tokens": 10, "output_tokens": 3},
+    });
+    ModelReply::Answered { body: Sensitive::new(serde_json::to_vec(&body).unwrap()) }
+}
+
+/// A whole answer of text.
+pub(crate) fn text(words: &str) -> ModelReply {
+    body(json!([{"type": "text", "text": words}]), "end_turn")
+}
+
+/// A whole answer under another stop.
+pub(crate) fn stopped(words: &str, stop: &str) -> ModelReply {
+    body(json!([{"type": "text", "text": words}]), stop)
+}
+
+/// A whole answer of calls, with text where it is not empty.
+pub(crate) fn calls(words: &str, calls: &[(&str, Value)]) -> ModelReply {
+    let mut content = Vec::new();
+    if !words.is_empty() {
+        content.push(json!({"type": "text", "text": words}));
+    }
+    for (index, (name, input)) in calls.iter().enumerate() {
+        content
+            .push(json!({"type": "tool_use", "id": format!("toolu_{index}"), "name": name, "input": input}));
+    }
+    body(json!(content), "tool_use")
+}
+
+pub(crate) fn status(status: u16, retry_after_seconds: Option<u64>) -> ModelReply {
+    ModelReply::Status { status, retry_after_seconds, body: Sensitive::new(b"{}".to_vec()) }
+}
+
+#[derive(Default)]
+pub(crate) struct FakeDocuments {
+    pub(crate) refreshes: AtomicU64,
+}
+
+impl Documents for FakeDocuments {
+    fn refresh(&self) -> BoxFuture<'_, Result<(), DocumentsError>> {
+        self.refreshes.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Ends the consumer at the nth passing of a named point, once.
+#[derive(Default)]
+pub(crate) struct FakeCrash {
+    pub(crate) at: Mutex<Option<(&'static str, u32)>>,
+    pub(crate) passed: Mutex<Vec<&'static str>>,
+}
+
+impl CrashPoints for FakeCrash {
+    fn reach(&self, name: &'static str) {
+        self.passed.lock().unwrap().push(name);
+        let mut at = self.at.lock().unwrap();
+        let now = match &mut *at {
+            Some((point, left)) if *point == name => {
+                *left -= 1;
+                *left == 0
+            }
+            _ => false,
+        };
+        if now {
+            *at = None;
+            drop(at);
+            // Without a message: the unwinding is the crash.
+            std::panic::resume_unwind(Box::new(name));
+        }
+    }
+}
