@@ -129,6 +129,17 @@ async fn anthropic_asks_for_key_version_and_kind() {
     );
     assert_eq!(server.request_count(), 7);
     assert_eq!(server.refusals().len(), 7);
+    let bearer = ("authorization", "Bearer test-key");
+    for (headers, status) in [
+        (vec![bearer, ("anthropic-version", "2026-10-21")], 200),
+        (vec![("x-api-key", KEY), ("anthropic-version", "2026-10-21")], 200),
+        (vec![bearer, ("anthropic-version", "2023-06-01")], 401),
+        (vec![bearer, ("x-api-key", "wrong"), ("anthropic-version", "2026-10-21")], 401),
+        (vec![("authorization", "Bearer wrong"), ("anthropic-version", "2026-10-21")], 401),
+    ] {
+        let answer = post(&server.base_url(), "/v1/messages", &headers, &body).await.unwrap();
+        assert_eq!(answer.status, status, "{headers:?}");
+    }
 
     let keyless = ModelServer::start(ModelConfig::default()).await.unwrap();
     let answer = post(&keyless.base_url(), "/v1/messages", &headers[1..], &body).await.unwrap();

@@ -7,7 +7,7 @@ use super::{ModelConfig, RoleOrder};
 use crate::http::Request;
 use crate::limits::ANTHROPIC_REQUEST_BYTES_MAX;
 
-const MEMBERS: [&str; 20] = [
+const MEMBERS: [&str; 23] = [
     "model",
     "messages",
     "max_tokens",
@@ -28,12 +28,39 @@ const MEMBERS: [&str; 20] = [
     "output_config",
     "output_format",
     "cache_control",
+    "diagnostics",
+    "inference_geo",
+    "speed",
 ];
+
+/// Members of a tool that the client defines.
+const TOOL_MEMBERS: [&str; 10] = [
+    "name",
+    "description",
+    "input_schema",
+    "type",
+    "cache_control",
+    "strict",
+    "allowed_callers",
+    "defer_loading",
+    "eager_input_streaming",
+    "input_examples",
+];
+
+/// The version of the API since which the vendor's own clients send the key as a bearer token.
+const BEARER_VERSION: &str = "2026-10-21";
 
 /// Key and headers, before the body is looked at.
 pub(super) fn check_headers(config: &ModelConfig, request: &Request) -> Checked {
+    let version = request.header("anthropic-version");
     if let Some(key) = &config.api_key {
-        match request.header("x-api-key") {
+        let has_key_header = request.headers.iter().any(|(name, _)| name == "x-api-key");
+        let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        let given = match version {
+            Some(BEARER_VERSION) if !has_key_header => bearer,
+            _ => request.header("x-api-key"),
+        };
+        match given {
             None => return Err(Refusal::of(401, "authentication_error", "x-api-key header is required")),
             Some(given) if given != key => {
                 return Err(Refusal::of(401, "authentication_error", "invalid x-api-key"));
@@ -41,8 +68,8 @@ pub(super) fn check_headers(config: &ModelConfig, request: &Request) -> Checked 
             Some(_) => {}
         }
     }
-    match request.header("anthropic-version") {
-        Some("2023-06-01" | "2023-01-01") => Ok(()),
+    match version {
+        Some("2023-01-01" | "2023-06-01" | BEARER_VERSION) => Ok(()),
         Some(_) => Err(Refusal::invalid("anthropic-version: is not a valid version")),
         None => Err(Refusal::invalid("anthropic-version: header is required")),
     }
@@ -146,7 +173,7 @@ fn check_tools(body: &Map<String, Value>) -> Checked<Option<Vec<String>>> {
     for (index, tool) in tools.iter().enumerate() {
         let at = format!("tools.{index}");
         let tool = tool.as_object().ok_or_else(|| bad_block(&at))?;
-        extra(tool, &["name", "description", "input_schema", "type", "cache_control", "strict"], &at)?;
+        extra(tool, &TOOL_MEMBERS, &at)?;
         let name = text(tool, "name").unwrap_or("");
         if !is_name(name) {
             return Err(Refusal::invalid(format!(
@@ -352,7 +379,7 @@ fn check_image_block(block: &Map<String, Value>, at: &str) -> Checked {
 }
 
 fn check_call_block(block: &Map<String, Value>, at: &str) -> Checked<String> {
-    extra(block, &["type", "id", "name", "input", "cache_control"], at)?;
+    extra(block, &["type", "id", "name", "input", "cache_control", "caller", "toolset_name"], at)?;
     let id = checked_id(block, "id", at)?;
     if !text(block, "name").is_some_and(is_name) {
         return Err(Refusal::invalid(format!(
@@ -366,7 +393,7 @@ fn check_call_block(block: &Map<String, Value>, at: &str) -> Checked<String> {
 }
 
 fn check_result_block(block: &Map<String, Value>, at: &str) -> Checked<String> {
-    extra(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], at)?;
+    extra(block, &["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"], at)?;
     let id = checked_id(block, "tool_use_id", at)?;
     match block.get("content") {
         None | Some(Value::String(_)) => {}

@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod check;
+mod config;
 mod demo;
 mod openai;
 mod render;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub use config::{ContentBesideCalls, KnownModels, ModelConfig, RoleOrder, TokenLimit, Validation};
 pub use demo::demo_brain;
 pub use reply::{Answer, AnsweredCall, Arguments, Reply};
 
@@ -25,93 +27,6 @@ use crate::http::{Begin, Handler, Outcome, Request, Response, Server};
 use crate::limits::REQUESTS_KEPT_MAX;
 use crate::record::{Kept, Watched};
 use check::Refusal;
-
-/// How strict the server is, and about what.
-#[derive(Clone, Default)]
-pub struct ModelConfig {
-    /// The key that requests must carry; `None`: none is asked for, as by local servers.
-    pub api_key: Option<String>,
-    /// The models that exist.
-    pub models: KnownModels,
-    /// Which name of the output limit chat completions take.
-    pub token_limit: TokenLimit,
-    /// What must stand beside tool calls in chat completions.
-    pub content_beside_calls: ContentBesideCalls,
-    /// Whether Anthropic's roles must alternate.
-    pub role_order: RoleOrder,
-    /// Whether requests are judged at all.
-    pub validation: Validation,
-}
-
-/// The models that a server knows.
-#[derive(Clone, Default)]
-pub enum KnownModels {
-    /// Every name is a model; the lists name `fake-model`.
-    #[default]
-    Any,
-    /// These alone; requests for another get 404.
-    Only(Vec<String>),
-}
-
-impl KnownModels {
-    fn admits(&self, model: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Only(models) => models.iter().any(|known| known == model),
-        }
-    }
-
-    fn names(&self) -> Vec<String> {
-        match self {
-            Self::Any => vec!["fake-model".to_owned()],
-            Self::Only(models) => models.clone(),
-        }
-    }
-}
-
-/// Which name of the output limit is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TokenLimit {
-    /// Either, but not both.
-    #[default]
-    Either,
-    /// `max_completion_tokens`, as newer models.
-    MaxCompletionTokens,
-    /// `max_tokens`, as older and local servers.
-    MaxTokens,
-}
-
-/// What must stand beside tool calls in an assistant message of chat completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContentBesideCalls {
-    /// Nothing, null or a text.
-    #[default]
-    Any,
-    /// `content: null`.
-    Null,
-    /// `content: ""`.
-    Empty,
-}
-
-/// Whether two messages of one role may follow each other on the Anthropic API.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RoleOrder {
-    /// They may, and are read as one turn: what the vendor does today.
-    #[default]
-    Combining,
-    /// They may not, as in older and compatible servers.
-    Alternating,
-}
-
-/// Whether requests are judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Validation {
-    /// As the vendors do.
-    #[default]
-    Strict,
-    /// Not at all: any body gets the scripted reply. For tests of the transport alone.
-    Off,
-}
 
 /// Which API a request came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

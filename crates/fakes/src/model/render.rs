@@ -41,7 +41,11 @@ fn message(answer: &Answer, request: &RecordedRequest, number: usize, raw: &mut 
                 json!(format!("{RAW_MARK}{}", raw.len() - 1))
             }
         };
-        content.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}));
+        let mut block = json!({"type": "tool_use", "id": id, "name": call.name, "input": input});
+        if number.is_multiple_of(2) {
+            block["caller"] = json!({"type": "direct"});
+        }
+        content.push(block);
     }
     let usual = match (&answer.refusal, answer.calls.is_empty()) {
         (Some(_), _) => "refusal",
