@@ -252,11 +252,8 @@ impl Spooler {
                 ingress.forget(&updates).await?;
             }
             Step::Migrated { from, to } => {
-                let incident = Incident {
-                    kind: "chat-migrated".to_owned(),
-                    subject: format!("{from}:{to}"),
-                    count: 1,
-                };
+                let incident =
+                    Incident { kind: "chat-migrated".to_owned(), subject: format!("{from}:{to}"), count: 1 };
                 incidents.record(draft::incident(incidents.role(), &incident, clock.now())?).await?;
                 ingress.forget(&updates).await?;
                 tracing::warn!(%from, %to, "a group became another chat, which has to be allowed anew");

@@ -259,7 +259,10 @@ async fn polling_survives_whatever_the_server_does_and_is_still_polite() {
         Failure::DropAfter,
         Failure::InvalidJson,
         Failure::Truncated,
-        Failure::Refused { code: 409, description: "Conflict: terminated by other getUpdates request".into() },
+        Failure::Refused {
+            code: 409,
+            description: "Conflict: terminated by other getUpdates request".into(),
+        },
         Failure::TooManyRequests { retry_after_seconds: 1 },
     ] {
         world.bot.fail("getUpdates", failure);

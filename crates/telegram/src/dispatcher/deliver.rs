@@ -216,12 +216,7 @@ impl Desk {
     }
 
     /// Sends the chunks from this one on; it is recorded as being sent.
-    async fn chunks(
-        &self,
-        mut parcel: Parcel<'_>,
-        first: usize,
-        stop: &Stop,
-    ) -> Result<End, DeliverError> {
+    async fn chunks(&self, mut parcel: Parcel<'_>, first: usize, stop: &Stop) -> Result<End, DeliverError> {
         if let Some(reason) = self.reason_not_to_send(&parcel) {
             let chunk = parcel.chunk(first);
             self.record(stop, || self.ledger.refused(chunk.clone(), reason)).await?;
@@ -278,8 +273,7 @@ impl Desk {
 
     async fn send(&self, parcel: &Parcel<'_>, ordinal: usize, stop: &Stop) -> Sent {
         let to = parcel.letter.to;
-        let sender =
-            Sender { client: &self.client, state: &self.state, backoff_ms: self.backoff_ms };
+        let sender = Sender { client: &self.client, state: &self.state, backoff_ms: self.backoff_ms };
         let message = Message {
             chat: to.chat,
             thread: to.thread,

@@ -179,10 +179,7 @@ async fn parent(
     Ok(destination(channel, parent_event(reader, event).await?)?)
 }
 
-fn destination(
-    channel: &SourceName,
-    said: Option<StoredEvent>,
-) -> Result<Option<Destination>, PayloadError> {
+fn destination(channel: &SourceName, said: Option<StoredEvent>) -> Result<Option<Destination>, PayloadError> {
     said.map_or(Ok(None), |said| said_by_person(channel, &said))
 }
 
@@ -215,8 +212,7 @@ pub(super) fn render(letter: &Letter, event: &StoredEvent) -> Result<Rendered, P
         }
         Body::Reply => {
             let output = event.payload::<MessageObservation>()?;
-            let completeness =
-                if output.truncated { Completeness::CutShort } else { Completeness::Whole };
+            let completeness = if output.truncated { Completeness::CutShort } else { Completeness::Whole };
             let chunks = chunks::reply(&output.summary, completeness);
             Ok(Rendered { chunks, run: Some(output.run), output: Some(event.envelope.id.clone()) })
         }

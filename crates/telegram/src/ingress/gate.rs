@@ -35,9 +35,9 @@ pub fn sift(updates: Vec<client::RawUpdate>, policy: &Policy) -> Sifted {
     let mut sifted = Sifted::default();
     for raw in updates {
         match verdict(&raw.bytes, policy) {
-            Verdict::Keep => sifted
-                .kept
-                .push(RawUpdate { update: raw.update_id.0, body: Sensitive::new(raw.bytes) }),
+            Verdict::Keep => {
+                sifted.kept.push(RawUpdate { update: raw.update_id.0, body: Sensitive::new(raw.bytes) })
+            }
             Verdict::Refuse { chat, kind } => {
                 sifted.refused.push(RefusedChat { chat: chat.0, kind: kind.as_str().to_owned() });
             }
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_event_is_dropped_and_not_counted_as_a_strangers() {
-        let edited = json!({"update_id": 1, "edited_message": message(4242, "private", 4242, json!("x"))["message"]});
+        let edited =
+            json!({"update_id": 1, "edited_message": message(4242, "private", 4242, json!("x"))["message"]});
         let sifted = sifted(&[
             edited,
             json!({"update_id": 2, "poll": {"id": "x"}}),

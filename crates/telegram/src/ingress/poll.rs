@@ -108,11 +108,7 @@ impl Poller {
     }
 
     /// Makes a batch durable. The offset that confirms it, if it holds anything.
-    async fn keep(
-        &self,
-        updates: Vec<RawUpdate>,
-        policy: &Policy,
-    ) -> Result<Option<UpdateId>, StoreError> {
+    async fn keep(&self, updates: Vec<RawUpdate>, policy: &Policy) -> Result<Option<UpdateId>, StoreError> {
         let Some(last) = updates.last().map(|raw| raw.update_id) else { return Ok(None) };
         let received = updates.len();
         let sifted = sift(updates, policy);
@@ -149,7 +145,9 @@ impl Poller {
     fn tell(&self, state: ChannelState) {
         let changed = self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
         match (changed, state) {
-            (true, ChannelState::Problem { code }) => tracing::warn!(code, "polling does not work at present"),
+            (true, ChannelState::Problem { code }) => {
+                tracing::warn!(code, "polling does not work at present")
+            }
             (true, _) => tracing::info!("polling works"),
             (false, _) => {}
         }

@@ -107,12 +107,7 @@ fn said_at(origin: Origin, now: Timestamp) -> Timestamp {
     origin.sent_at_s.map_or(now, |seconds| Timestamp::from_ms(seconds.saturating_mul(1_000)))
 }
 
-fn message(
-    first: &NewMessage,
-    text: String,
-    source: &SourceName,
-    now: Timestamp,
-) -> Result<Step, StepError> {
+fn message(first: &NewMessage, text: String, source: &SourceName, now: Timestamp) -> Result<Step, StepError> {
     let origin = first.origin;
     let payload = TelegramMessage {
         chat_id: origin.chat_id.0,

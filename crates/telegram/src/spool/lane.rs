@@ -209,9 +209,7 @@ mod tests {
 
     #[test]
     fn an_album_is_one_unit_once_it_is_whole_and_its_chat_waits_for_it() {
-        let parts = || {
-            vec![item(1, 1, Some("a")), item(2, 2, None), item(3, 1, Some("a")), item(4, 1, None)]
-        };
+        let parts = || vec![item(1, 1, Some("a")), item(2, 2, None), item(3, 1, Some("a")), item(4, 1, None)];
         assert_eq!(waves(parts(), &[], &[]), [[[2]]]);
         assert_eq!(waves(parts(), &[], &["a"]), [vec![vec![1, 3], vec![2]], vec![vec![4]]]);
         assert_eq!(albums(&parts().into())[&(Lane::Chat(ChatId(1)), "a".to_owned())], 2);

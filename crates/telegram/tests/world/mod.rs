@@ -12,7 +12,8 @@ use serde_json::Value;
 use thought_contract::draft::{self, Draft, Ending};
 use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload::{
-    AgentVersion, DeliveryKind, MessageObservation, OutputContract, RunEnded, TelegramCommand, TelegramMessage,
+    AgentVersion, DeliveryKind, MessageObservation, OutputContract, RunEnded, TelegramCommand,
+    TelegramMessage,
 };
 use thought_contract::run::{run_id, snapshot_id};
 use thought_contract::time::{Clock, Timestamp};
@@ -90,8 +91,7 @@ impl World {
     pub(crate) async fn new() -> Self {
         let bot = BotApi::start(BotConfig::new(TOKEN)).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let engine =
-            SqliteStore::open(&folder.path().join("thought.db"), OpenOptions::create()).unwrap();
+        let engine = SqliteStore::open(&folder.path().join("thought.db"), OpenOptions::create()).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Ticking(AtomicI64::new(0)));
         let store = Store::new(engine.clone(), clock.clone());
         let chats: BTreeSet<ChatId> = (1..=20).chain([4242, -7, -70]).map(ChatId).collect();
