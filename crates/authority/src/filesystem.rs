@@ -3,12 +3,10 @@
 //! It reads under the root lock, never writes a document, and never decides what a document is for. A file that cannot
 //! be admitted (too large, a link, no regular file) keeps its last version in the store and is named in the report.
 
-use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{Dir, FileType, OFlags, Stat};
 use serde_json::json;
 use thought_contract::draft::{self, DraftError};
 use thought_contract::event::SourceName;
@@ -21,16 +19,12 @@ use thought_store::command::NewVersion;
 use thought_store::handle::{Filesystem, Reader};
 use thought_store::row::{DocumentRow, Existence};
 use thought_store::{Precondition, StoreError};
+use tokio::time::{Instant, timeout_at};
 
+use crate::limits::{POINTER_TRIES_MAX, SECOND_LOOK_PAUSE};
 use crate::lock::{self, LockError, OwnEvidence, RootGuard};
-use crate::root::{ContextRoot, ReadError, RootError, look, open_beneath, read_beneath};
-
-/// Folders below the root that are looked into.
-const DEPTH_MAX: usize = 4;
-/// Documents of one root.
-const DOCUMENTS_MAX: usize = 256;
-/// Tries of one document whose pointer another process moves meanwhile.
-const POINTER_TRIES_MAX: u32 = 4;
+use crate::root::{ContextRoot, ReadError, RootError, look};
+use crate::walk::{self, Looks, Read, WalkError};
 
 /// A scan that did not come about.
 #[derive(Debug, thiserror::Error)]
@@ -41,15 +35,15 @@ pub enum ScanError {
     /// Its lock.
     #[error("scan the context root")]
     Lock(#[from] LockError),
+    /// Its folders.
+    #[error("scan the context root")]
+    Walk(#[from] WalkError),
     /// The store.
     #[error("scan the context root")]
     Store(#[from] StoreError),
     /// An event that has no canonical form.
     #[error("scan the context root")]
     Draft(#[from] DraftError),
-    /// More documents than a root may hold.
-    #[error("scan the context root: it holds more than {DOCUMENTS_MAX} documents")]
-    TooManyDocuments,
     /// The scan's thread is gone.
     #[error("scan the context root: its thread ended")]
     Thread,
@@ -66,7 +60,7 @@ pub struct ScanReport {
     pub removed: Vec<String>,
     /// Documents as they were.
     pub unchanged: u64,
-    /// Files that cannot be admitted, each with a reason code.
+    /// Files that cannot be admitted, each with a reason code. Their last version stays.
     pub refused: Vec<(String, &'static str)>,
 }
 
@@ -75,20 +69,10 @@ pub struct ScanReport {
 pub enum Refreshed {
     /// Nothing had changed.
     Unchanged,
-    /// Something had, and it was scanned.
+    /// Something had or may have, and it was scanned.
     Scanned(ScanReport),
-    /// Something may have, and another process holds the lock.
+    /// Something may have, and another holds the lock.
     LockHeld,
-}
-
-/// What a file or folder looked like: enough to see that it changed without reading it.
-type Look = (u64, u64, i64, i64, i64, i64);
-
-fn look_of(stat: &Stat) -> Look {
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let mtime_ns = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
-    let ctime_ns = i64::try_from(stat.st_ctime_nsec).unwrap_or_default();
-    (stat.st_ino, size, stat.st_mtime, mtime_ns, stat.st_ctime, ctime_ns)
 }
 
 /// The connector.
@@ -104,7 +88,7 @@ struct Inner {
     store: Filesystem,
     reader: Reader,
     clock: Arc<dyn Clock>,
-    seen: Mutex<Option<BTreeMap<String, Look>>>,
+    seen: Mutex<Option<Looks>>,
     scanning: tokio::sync::Mutex<()>,
 }
 
@@ -114,15 +98,21 @@ impl std::fmt::Debug for FilesystemConnector {
     }
 }
 
-/// A file of the root as a walk found it.
-struct Found {
-    path: String,
-    outcome: Result<Vec<u8>, ReadError>,
+/// A scan under way.
+#[derive(Default)]
+struct Progress {
+    report: ScanReport,
+    /// Documents of the store that the walk has not come by.
+    known: BTreeMap<String, DocumentRow>,
+    /// Documents that seem gone or emptied, to be looked at once more.
+    doubtful: BTreeSet<String>,
+    looks: Looks,
 }
 
-struct Walk {
-    files: Vec<Found>,
-    seen: BTreeMap<String, Look>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Glance {
+    First,
+    Second,
 }
 
 impl FilesystemConnector {
@@ -152,7 +142,8 @@ impl FilesystemConnector {
         &self.inner.root
     }
 
-    /// Scans if something changed since the last scan of this connector, waiting for the lock at most 5 s.
+    /// Scans if something changed since the last scan of this connector, waiting at most 5 s for another scan or
+    /// whoever else holds the lock. Dropped, it leaves the lock free.
     ///
     /// # Errors
     /// [`ScanError`]; a lock that stays held is no error.
@@ -160,77 +151,139 @@ impl FilesystemConnector {
         if !self.changed() {
             return Ok(Refreshed::Unchanged);
         }
-        let _one_at_a_time = self.inner.scanning.lock().await;
+        let inner = &self.inner;
+        let deadline = Instant::now() + Duration::from_secs(SCAN_LOCK_WAIT_SECONDS_MAX);
+        let Ok(_one_at_a_time) = timeout_at(deadline, inner.scanning.lock()).await else {
+            return Ok(Refreshed::LockHeld);
+        };
         if !self.changed() {
             return Ok(Refreshed::Unchanged);
         }
-        let inner = self.inner.clone();
-        let wait = Duration::from_secs(SCAN_LOCK_WAIT_SECONDS_MAX);
-        let taken = blocking(move || lock::acquire(&inner.root, &inner.evidence, wait)).await?;
-        match taken {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        match lock::acquire_within(&inner.root, &inner.evidence, wait).await {
             Ok(guard) => Ok(Refreshed::Scanned(self.scan(&guard).await?)),
             Err(LockError::Held) => Ok(Refreshed::LockHeld),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether something may have changed since the last scan: a look without a lock. Before the first scan it is.
+    /// Whether something may have changed since the last scan: a look without a lock. Before the first scan it is, and
+    /// once more after a scan that came so soon behind a change that another could hide behind the same time.
     pub fn changed(&self) -> bool {
         let seen = self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(seen) = seen.as_ref() else { return true };
-        let Ok(directory) = self.inner.root.directory() else { return true };
-        seen.iter().any(|(path, before)| match look(&directory, path) {
-            Ok(stat) => look_of(&stat) != *before,
-            Err(_) => true,
+        let Ok(folder) = self.inner.root.directory() else { return true };
+        seen.iter().any(|(path, before)| match (before, look(&folder, path)) {
+            (Some(before), Ok(now)) => now != *before,
+            _ => true,
         })
     }
 
-    /// Scans the root. Holding the guard is the caller's proof that nobody else writes.
+    /// Scans the root. The guard is the caller's proof that nobody else writes, and names the folder that is scanned.
     ///
     /// # Errors
     /// [`ScanError`]; what was appended before the failure stays.
-    pub async fn scan(&self, _guard: &RootGuard) -> Result<ScanReport, ScanError> {
-        let inner = self.inner.clone();
-        let walk = blocking(move || walk(&inner.root, inner.bytes_max)).await??;
-        let source = SourceName::context();
-        let known = self.inner.reader.documents(source).await?;
-        let mut known: BTreeMap<String, DocumentRow> =
-            known.into_iter().map(|row| (row.path.clone(), row)).collect();
-        let mut report = ScanReport::default();
-        for Found { path, outcome } in walk.files {
-            let row = known.remove(&path);
-            match outcome {
-                Ok(bytes) => self.admit(path, row, bytes, &mut report).await?,
-                Err(error) => report.refused.push((path, error.reason())),
+    pub async fn scan(&self, guard: &RootGuard) -> Result<ScanReport, ScanError> {
+        guard.check(&self.inner.root)?;
+        let folder = guard.folder().clone();
+        let listing = blocking(move || walk::list(&folder)).await??;
+        let known = self.inner.reader.documents(SourceName::context()).await?;
+        let mut progress = Progress { looks: listing.looks, ..Progress::default() };
+        progress.known = known.into_iter().map(|row| (row.path.clone(), row)).collect();
+        progress.report.refused = listing.refused;
+        for (path, _) in &progress.report.refused {
+            progress.known.remove(path);
+        }
+        for (folder, reason) in &listing.barred {
+            let below = format!("{folder}/");
+            let is_below = |path: &String, row: &DocumentRow| {
+                path.starts_with(&below) && row.existence == Existence::Present
+            };
+            let kept: Vec<_> = progress.known.extract_if(.., |path, row| is_below(path, row)).collect();
+            progress.report.refused.extend(kept.into_iter().map(|(path, _)| (path, *reason)));
+        }
+        self.read(guard, listing.files, Glance::First, &mut progress).await?;
+
+        let is_there = |row: &&DocumentRow| row.existence == Existence::Present;
+        let missing = progress.known.values().filter(is_there).map(|row| row.path.clone());
+        let mut doubtful = std::mem::take(&mut progress.doubtful);
+        doubtful.extend(missing);
+        if !doubtful.is_empty() {
+            tokio::time::sleep(SECOND_LOOK_PAUSE).await;
+            self.read(guard, doubtful.into_iter().collect(), Glance::Second, &mut progress).await?;
+        }
+        for look in progress.looks.values_mut() {
+            *look = look.filter(|look| look.is_settled_before(guard.taken()));
+        }
+        *self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.looks);
+        Ok(progress.report)
+    }
+
+    /// Reads these documents and settles each, a batch at a time.
+    async fn read(
+        &self,
+        guard: &RootGuard,
+        paths: Vec<String>,
+        glance: Glance,
+        progress: &mut Progress,
+    ) -> Result<(), ScanError> {
+        let paths: Arc<[String]> = paths.into();
+        let mut first = 0;
+        while first < paths.len() {
+            let (folder, paths, bytes_max) = (guard.folder().clone(), paths.clone(), self.inner.bytes_max);
+            let batch = blocking(move || walk::read_batch(&folder, &paths, first, bytes_max)).await?;
+            first += batch.len();
+            for read in batch {
+                self.settle(read, glance, progress).await?;
             }
         }
-        for (path, row) in known {
-            if row.existence == Existence::Present {
-                self.remove(&row).await?;
-                report.removed.push(path);
+        Ok(())
+    }
+
+    async fn settle(&self, read: Read, glance: Glance, progress: &mut Progress) -> Result<(), ScanError> {
+        let Read { path, outcome, look } = read;
+        match (outcome, glance) {
+            // It went after it was listed: it is among the missing, if it was ever known.
+            (Err(ReadError::Absent), Glance::First) => return Ok(()),
+            (Err(ReadError::Absent), Glance::Second) => {
+                if let Some(row) = progress.known.remove(&path)
+                    && self.remove(&row).await?
+                {
+                    progress.report.removed.push(path);
+                }
+                return Ok(());
+            }
+            (Err(error), _) => {
+                progress.known.remove(&path);
+                progress.report.refused.push((path.clone(), error.reason()));
+            }
+            (Ok(bytes), Glance::First) if bytes.expose().is_empty() && has_content(progress.known.get(&path)) => {
+                progress.doubtful.insert(path.clone());
+            }
+            (Ok(bytes), _) => {
+                let row = progress.known.remove(&path);
+                self.admit(path.clone(), row, bytes.expose(), &mut progress.report).await?;
             }
         }
-        *self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(walk.seen);
-        Ok(report)
+        progress.looks.insert(path, look);
+        Ok(())
     }
 
     async fn admit(
         &self,
         path: String,
-        row: Option<DocumentRow>,
-        bytes: Vec<u8>,
+        mut row: Option<DocumentRow>,
+        bytes: &[u8],
         report: &mut ScanReport,
     ) -> Result<(), ScanError> {
-        let sha256 = Sha256Hex::of(&bytes);
-        let is_same = |row: &DocumentRow| row.existence == Existence::Present && row.sha256 == sha256;
-        if row.as_ref().is_some_and(is_same) {
-            report.unchanged += 1;
-            return Ok(());
-        }
+        let sha256 = Sha256Hex::of(bytes);
         let is_new = row.as_ref().is_none_or(|row| row.existence == Existence::Removed);
-        let mut row = row;
         for _ in 0..POINTER_TRIES_MAX {
-            match self.append(&path, row.as_ref(), &sha256, &bytes).await {
+            if row.as_ref().is_some_and(|row| row.existence == Existence::Present && row.sha256 == sha256) {
+                report.unchanged += 1;
+                return Ok(());
+            }
+            match self.append(&path, row.as_ref(), &sha256, bytes).await {
                 Ok(_) => {
                     let list = if is_new { &mut report.added } else { &mut report.changed };
                     list.push(path);
@@ -239,10 +292,6 @@ impl FilesystemConnector {
                 // Another process scanned the same file first: look at what it left.
                 Err(ScanError::Store(StoreError::Precondition(Precondition::DocumentVersion))) => {
                     row = self.inner.reader.document(document_id(&path)).await?;
-                    if row.as_ref().is_some_and(is_same) {
-                        report.unchanged += 1;
-                        return Ok(());
-                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -262,7 +311,7 @@ impl FilesystemConnector {
         let version = version_id(&document, previous.as_ref(), sha256);
         let is_text = std::str::from_utf8(bytes).is_ok();
         let content_type = if is_text { "text/markdown" } else { "application/octet-stream" };
-        let frontmatter_id = frontmatter::read(bytes).ok().map(|found| found.id);
+        let frontmatter_id = identity_in(bytes);
         let payload = FileVersion {
             document_id: document.clone(),
             version_id: version.clone(),
@@ -291,7 +340,8 @@ impl FilesystemConnector {
         Ok(appended.id)
     }
 
-    async fn remove(&self, row: &DocumentRow) -> Result<(), ScanError> {
+    /// Whether the removal is this scan's own.
+    async fn remove(&self, row: &DocumentRow) -> Result<bool, ScanError> {
         let payload = FileRemoved {
             document_id: row.document.clone(),
             previous_version_id: row.version.clone(),
@@ -301,10 +351,10 @@ impl FilesystemConnector {
         match self.inner.store.removed(event, row.document.clone(), row.version.clone()).await {
             Ok(appended) => {
                 tracing::info!(event = %appended.id, "document removed");
-                Ok(())
+                Ok(true)
             }
             // Another process saw the removal, or a newer version, first.
-            Err(StoreError::Precondition(Precondition::DocumentVersion)) => Ok(()),
+            Err(StoreError::Precondition(Precondition::DocumentVersion)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -320,62 +370,22 @@ pub fn version_id(document: &DocumentId, previous: Option<&VersionId>, sha256: &
     VersionId::of("version", &[json!(document), json!(previous), json!(sha256)])
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ScanError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_joined| ScanError::Thread)
+fn has_content(row: Option<&DocumentRow>) -> bool {
+    row.is_some_and(|row| row.existence == Existence::Present && row.byte_count > 0)
 }
 
-fn walk(root: &ContextRoot, bytes_max: u64) -> Result<Walk, ScanError> {
-    let directory = root.directory()?;
-    let mut walk = Walk { files: Vec::new(), seen: BTreeMap::new() };
-    folder(&directory, "", (0, bytes_max), &mut walk)?;
-    walk.files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(walk)
-}
-
-fn folder(
-    root: &OwnedFd,
-    prefix: &str,
-    (depth, bytes_max): (usize, u64),
-    walk: &mut Walk,
-) -> Result<(), ScanError> {
-    let at = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
-    let io = |errno| ScanError::Root(RootError::Io(errno));
-    let opened = match open_beneath(root, at, OFlags::RDONLY | OFlags::DIRECTORY) {
-        Ok(opened) => opened,
-        // It was swapped or removed since it was listed: the next look finds what is there then.
-        Err(_) if depth > 0 => return Ok(()),
-        Err(_) => return Err(ScanError::Root(RootError::NotDirectory)),
-    };
-    let stat = rustix::fs::fstat(&opened).map_err(io)?;
-    walk.seen.insert(at.to_owned(), look_of(&stat));
-    for entry in Dir::new(opened).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        if name.starts_with('.') {
-            continue;
-        }
-        let path = format!("{prefix}{name}");
-        let Ok(stat) = look(root, &path) else { continue };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if depth + 1 < DEPTH_MAX => {
-                folder(root, &format!("{path}/"), (depth + 1, bytes_max), walk)?;
-            }
-            FileType::Directory => {}
-            _ if !is_document(&path) => {}
-            _ => {
-                if walk.files.len() == DOCUMENTS_MAX {
-                    return Err(ScanError::TooManyDocuments);
-                }
-                let outcome = read_beneath(root, &path, bytes_max);
-                let seen = outcome.as_ref().map_or(stat, |(_, read)| *read);
-                walk.seen.insert(path.clone(), look_of(&seen));
-                walk.files.push(Found { path, outcome: outcome.map(|(bytes, _)| bytes) });
-            }
-        }
+/// The id in valid frontmatter, if it is one that a contract can hold.
+fn identity_in(bytes: &[u8]) -> Option<String> {
+    match frontmatter::read(bytes) {
+        Ok(found) if found.id.chars().count() <= LABEL_CHARACTERS_MAX && !found.id.contains('\0') => Some(found.id),
+        _ => None,
     }
-    Ok(())
 }
 
-fn is_document(path: &str) -> bool {
-    path.ends_with(".md") && path.chars().count() <= LABEL_CHARACTERS_MAX && path.chars().all(|c| !c.is_control())
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ScanError> {
+    // What a panic said is not passed on: it might hold a document's text.
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(_) => Err(ScanError::Thread),
+    }
 }

@@ -1,20 +1,23 @@
 //! The context root: reached through descriptors alone, so that no link below the home is ever followed.
 //!
 //! The home is opened once. The root is opened beneath it anew for each operation: a root that was swapped for a link is
-//! refused then, whatever it was before.
+//! refused then, whatever it was before. What one operation does, it does through the one descriptor it got.
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, open, openat2, statx};
 use rustix::io::Errno;
 
+use crate::limits::{COARSE_TICK_NS, READ_TRIES_MAX, TICK_NS};
+
 /// The context root of one home.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ContextRoot {
-    home: OwnedFd,
+    home: Arc<OwnedFd>,
     relative: PathBuf,
 }
 
@@ -27,6 +30,9 @@ pub enum RootError {
     /// A part of the root's path is a link.
     #[error("open the context root: a part of its path is a link")]
     Symlink,
+    /// Its path leads out of the home.
+    #[error("open the context root: its path leads out of the home")]
+    Outside,
     /// It is not there, or no folder.
     #[error("open the context root: it is not a folder")]
     NotDirectory,
@@ -40,6 +46,7 @@ impl RootError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Symlink => "root-symlink",
+            Self::Outside => "outside-root",
             Self::NotDirectory => "root-not-directory",
             Self::Home(_) | Self::Io(_) => "root-unreadable",
         }
@@ -55,6 +62,9 @@ pub enum ReadError {
     /// It, or a folder on the way, is a link.
     #[error("read a document: a part of its path is a link")]
     Symlink,
+    /// Its path leads out of the root.
+    #[error("read a document: its path leads out of the root")]
+    Outside,
     /// A folder, a pipe, a device.
     #[error("read a document: it is no regular file")]
     NotRegular,
@@ -64,6 +74,9 @@ pub enum ReadError {
         /// The bound.
         bytes_max: u64,
     },
+    /// It was written each time it was read.
+    #[error("read a document: somebody is writing it")]
+    Changing,
     /// Anything else.
     #[error("read a document: {0}")]
     Io(Errno),
@@ -75,8 +88,10 @@ impl ReadError {
         match self {
             Self::Absent => "absent",
             Self::Symlink => "symlink",
+            Self::Outside => "outside-root",
             Self::NotRegular => "not-regular-file",
             Self::TooLarge { .. } => "too-large",
+            Self::Changing => "changing",
             Self::Io(_) => "unreadable",
         }
     }
@@ -86,14 +101,14 @@ const BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 impl ContextRoot {
-    /// Holds the home, and checks that the root is there.
+    /// Holds the home, and checks that the root is there. Links on the way to the home are followed, this once.
     ///
     /// # Errors
     /// [`RootError`].
     pub fn open(home: &Path, relative: &Path) -> Result<Self, RootError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let home = open(home, flags, Mode::empty()).map_err(RootError::Home)?;
-        let root = Self { home, relative: relative.to_owned() };
+        let root = Self { home: Arc::new(home), relative: relative.to_owned() };
         root.directory().map(drop)?;
         Ok(root)
     }
@@ -104,53 +119,158 @@ impl ContextRoot {
     /// [`RootError`].
     pub fn directory(&self) -> Result<OwnedFd, RootError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat2(&self.home, &self.relative, flags, Mode::empty(), BENEATH).map_err(|errno| match errno {
-            Errno::LOOP | Errno::XDEV => RootError::Symlink,
+        openat2(&*self.home, &self.relative, flags, Mode::empty(), BENEATH).map_err(|errno| match errno {
+            Errno::LOOP => RootError::Symlink,
+            Errno::XDEV => RootError::Outside,
             Errno::NOTDIR | Errno::NOENT => RootError::NotDirectory,
             other => RootError::Io(other),
         })
     }
+
+    /// Whether the root's path leads to this very folder now. A swap afterwards is not seen.
+    ///
+    /// # Errors
+    /// [`RootError`].
+    pub fn is_at(&self, folder: impl AsFd) -> Result<bool, RootError> {
+        let now = look_at(self.directory()?).map_err(RootError::Io)?;
+        Ok(now.is_same_file(&look_at(folder).map_err(RootError::Io)?))
+    }
 }
 
-/// Opens a file beneath a directory through no link.
+/// A moment in the file system's own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Moment {
+    seconds: i64,
+    nanoseconds: u32,
+}
+
+impl Moment {
+    fn ns(self) -> i128 {
+        i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanoseconds)
+    }
+}
+
+/// What a file or folder looked like: enough to see that it changed without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    kind: FileType,
+    mode: u16,
+    links: u32,
+    device: (u32, u32),
+    inode: u64,
+    size_bytes: u64,
+    modified: Moment,
+    changed: Moment,
+}
+
+impl Look {
+    fn of(found: &Statx) -> Self {
+        Self {
+            kind: FileType::from_raw_mode(found.stx_mode.into()),
+            mode: found.stx_mode & 0o7777,
+            links: found.stx_nlink,
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            size_bytes: found.stx_size,
+            modified: Moment { seconds: found.stx_mtime.tv_sec, nanoseconds: found.stx_mtime.tv_nsec },
+            changed: Moment { seconds: found.stx_ctime.tv_sec, nanoseconds: found.stx_ctime.tv_nsec },
+        }
+    }
+
+    /// What it is.
+    pub const fn kind(&self) -> FileType {
+        self.kind
+    }
+
+    /// Permission bits.
+    pub const fn mode(&self) -> u16 {
+        self.mode
+    }
+
+    /// Names that it has.
+    pub const fn links(&self) -> u32 {
+        self.links
+    }
+
+    /// Size, bytes.
+    pub const fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether both are looks at one file, changed or not.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Whether it last changed clearly before `reference` did: a change that comes after `reference` then bears another
+    /// time. Both times are the file system's, so no clock of this machine matters. Only the change time counts: a
+    /// person can set the other.
+    pub fn is_settled_before(&self, reference: &Self) -> bool {
+        let tick_ns = if self.changed.nanoseconds == 0 { COARSE_TICK_NS } else { TICK_NS };
+        self.changed.ns() + tick_ns < reference.changed.ns()
+    }
+}
+
+/// What an open file or folder looks like.
+///
+/// # Errors
+/// The system's error.
+pub fn look_at(file: impl AsFd) -> Result<Look, Errno> {
+    statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(|found| Look::of(&found))
+}
+
+/// What a path beneath a directory looks like; no part of it is followed, the last one included.
+///
+/// # Errors
+/// The system's error.
+pub fn look(directory: impl AsFd, path: &str) -> Result<Look, Errno> {
+    if path.contains('/') {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        return look_at(openat2(directory, path, flags, Mode::empty(), BENEATH)?);
+    }
+    statx(directory, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS).map(|found| Look::of(&found))
+}
+
+/// Opens a file beneath a directory through no link; a pipe or device does not hold it up.
 ///
 /// # Errors
 /// [`ReadError`].
-pub fn open_beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, ReadError> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+pub fn open_beneath(directory: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, ReadError> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     openat2(directory, path, flags, Mode::empty(), BENEATH).map_err(|errno| match errno {
         Errno::NOENT => ReadError::Absent,
-        Errno::LOOP | Errno::XDEV => ReadError::Symlink,
+        Errno::LOOP => ReadError::Symlink,
+        Errno::XDEV => ReadError::Outside,
         Errno::NOTDIR | Errno::ISDIR | Errno::NXIO => ReadError::NotRegular,
         other => ReadError::Io(other),
     })
 }
 
-/// The bytes of a regular file beneath a directory, and what the file looked like while they were read.
+/// The bytes of a regular file beneath a directory, and what the file looked like before and after they were read.
 ///
 /// # Errors
-/// [`ReadError`].
-pub fn read_beneath(directory: &OwnedFd, path: &str, bytes_max: u64) -> Result<(Vec<u8>, Stat), ReadError> {
-    let file = open_beneath(directory, path, OFlags::RDONLY)?;
-    let stat = fstat(&file).map_err(ReadError::Io)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ReadError::NotRegular);
+/// [`ReadError`]. A file that is written each time it is read is [`ReadError::Changing`].
+pub fn read_beneath(directory: impl AsFd, path: &str, bytes_max: u64) -> Result<(Vec<u8>, Look), ReadError> {
+    for _ in 0..READ_TRIES_MAX {
+        let file = open_beneath(&directory, path, OFlags::RDONLY)?;
+        let before = look_at(&file).map_err(ReadError::Io)?;
+        if before.kind != FileType::RegularFile {
+            return Err(ReadError::NotRegular);
+        }
+        if before.size_bytes > bytes_max {
+            return Err(ReadError::TooLarge { bytes_max });
+        }
+        let mut file = File::from(file);
+        let mut bytes = Vec::new();
+        // One byte more than was told shows a file that grows.
+        let read = (&mut file).take(before.size_bytes.saturating_add(1)).read_to_end(&mut bytes);
+        if let Err(error) = read {
+            return Err(ReadError::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO)));
+        }
+        let after = look_at(&file).map_err(ReadError::Io)?;
+        if after == before && bytes.len() as u64 == before.size_bytes {
+            return Ok((bytes, after));
+        }
     }
-    let mut bytes = Vec::new();
-    let read = File::from(file).take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
-    if let Err(error) = read {
-        return Err(ReadError::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO)));
-    }
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
-        return Err(ReadError::TooLarge { bytes_max });
-    }
-    Ok((bytes, stat))
-}
-
-/// What a path beneath a directory looks like, its last part not followed.
-///
-/// # Errors
-/// The system's error.
-pub fn look(directory: &OwnedFd, path: &str) -> Result<Stat, Errno> {
-    statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)
+    Err(ReadError::Changing)
 }

@@ -1,0 +1,39 @@
+//! Bounds of this room that no contract names. Those that do stand in the protocol's limits.
+
+use std::time::Duration;
+
+/// Levels of folders that are looked into, the root counted.
+pub(crate) const DEPTH_MAX: usize = 4;
+/// Documents of one root.
+pub(crate) const DOCUMENTS_MAX: usize = 256;
+/// Names of any kind that one walk of a root reads.
+pub(crate) const ENTRIES_MAX: usize = 16_384;
+/// Folders that are watched, the root counted.
+pub(crate) const FOLDERS_WATCHED_MAX: usize = 64;
+/// Content that a scan holds in memory before it is stored, bytes; one document may go beyond it.
+pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Tries of reading a file that somebody writes meanwhile.
+pub(crate) const READ_TRIES_MAX: u32 = 3;
+/// Tries of one document whose pointer another process moves meanwhile.
+pub(crate) const POINTER_TRIES_MAX: u32 = 4;
+/// Pause before a document that seems gone or emptied is believed to be: a save may be under way.
+pub(crate) const SECOND_LOOK_PAUSE: Duration = Duration::from_millis(30);
+
+/// Bytes of lock evidence that are read.
+pub(crate) const EVIDENCE_BYTES_MAX: usize = 1_024;
+/// Highest process id that Linux gives.
+pub(crate) const PID_MAX: u32 = 4_194_304;
+/// Pause between two tries of a lock that is held.
+pub(crate) const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long two changes of a file may bear the same time, nanoseconds: two ticks of the slowest kernel clock.
+pub(crate) const TICK_NS: i128 = 20_000_000;
+/// The same where the file system keeps whole seconds.
+pub(crate) const COARSE_TICK_NS: i128 = 2_000_000_000;
+
+/// How long a root must be quiet before its watch tells, milliseconds: one save is several steps.
+pub(crate) const QUIET_MS: i64 = 25;
+/// Rounds of that before it tells all the same.
+pub(crate) const QUIET_ROUNDS_MAX: u32 = 10;
+/// Pause between two looks for a root that went away, milliseconds.
+pub(crate) const REARM_PAUSE_MS: i64 = 1_000;
