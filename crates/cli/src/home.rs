@@ -4,6 +4,8 @@
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use thought_protocol::Sensitive;
+
 use crate::config::Config;
 use crate::env;
 use crate::exit::{Exit, Failure};
@@ -18,6 +20,8 @@ pub struct Home {
     pub path: PathBuf,
     /// Its configuration.
     pub config: Config,
+    /// A bot token that is handed in by the demonstration and stands in no file.
+    pub handed_token: Option<Sensitive<String>>,
 }
 
 /// Where the home is: `--home`, else `$THOUGHT_HOME`, else the data directory.
@@ -76,7 +80,7 @@ impl Home {
         let text = String::from_utf8(text)
             .map_err(|_error| Failure::refused("configuration", format!("{CONFIGURATION} is not UTF-8")))?;
         let config = Config::parse(&text, CONFIGURATION)?;
-        Ok(Self { path, config })
+        Ok(Self { path, config, handed_token: None })
     }
 
     /// A path below the home.

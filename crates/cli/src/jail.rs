@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thought_protocol::frame::{FrameKind, HEADER_BYTES, decode_header, encode_header};
 use thought_runtime::port::{Jail, JailError, JailErrorKind, Worker};
 use thought_sandbox::{
-    JailReport, LaunchError, Launcher, Recommendation, SealedWorker, Tier, WarmPool, WorkerLimits,
+    JailReport, LaunchError, Launcher, Recommendation, SealEvidence, SealedWorker, Tier, WarmPool, WorkerLimits,
     WorkerProcess,
 };
 use thought_store::BoxFuture;
@@ -134,8 +134,8 @@ impl Jailer {
     ///
     /// # Errors
     /// [`Failure`] (8) naming the layer that is missing.
-    pub fn warm_up(&self) -> Result<(), Failure> {
-        self.pool.warm_up().map(drop).map_err(|error| unavailable(&error))
+    pub fn warm_up(&self) -> Result<SealEvidence, Failure> {
+        self.pool.warm_up().map_err(|error| unavailable(&error))
     }
 }
 

@@ -36,6 +36,9 @@ pub fn provider_key(home: &Home, provider: &Provider) -> Result<Secret, Failure>
 /// # Errors
 /// As [`provider_key`].
 pub fn telegram_token(home: &Home, telegram: &Telegram) -> Result<Secret, Failure> {
+    if let Some(token) = &home.handed_token {
+        return Ok(Secret::Found(token.clone()));
+    }
     named(home, telegram.token_env.as_deref(), telegram.token_file.as_deref())
 }
 

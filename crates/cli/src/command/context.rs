@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use thought_contract::snapshot::Snapshot;
 use thought_protocol::packet::Packet;
+use thought_runtime::context::NoImages;
 use thought_store::handle::Reader;
 
 use super::events::{Content, visible};
@@ -21,7 +22,7 @@ pub async fn show(reader: &Reader, printer: Printer, run: &str, content: Content
         return Err(Failure::new(Exit::NotFound, "no-snapshot", message)
             .hint("a run gets its snapshot when its first attempt begins; thought run-show tells why it waits"));
     };
-    let (snapshot, packet) = thought_runtime::context::rebuild(reader, run.id.clone())
+    let (snapshot, packet) = thought_runtime::context::rebuild(reader, &NoImages, &run.id)
         .await
         .map_err(|error| Failure::new(Exit::Internal, "snapshot", chain(&error)))?;
     let manifest = manifest(&snapshot)?;

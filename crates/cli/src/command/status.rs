@@ -12,6 +12,8 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::print::Printer;
 
+/// The file in which `serve` tells the code of the channel's present problem.
+pub const CHANNEL_PROBLEM: &str = "run/channel.problem";
 /// Days of usage that are shown.
 const USAGE_DAYS: u32 = 7;
 /// Unfinished deliveries and held runs that are shown.
@@ -107,7 +109,7 @@ pub fn channel_source(home: &Home) -> SourceName {
 fn channel_json(home: &Home) -> Value {
     let Some(telegram) = &home.config.telegram else { return json!({"ingress": "off"}) };
     let mut value = json!({"ingress": telegram.ingress.as_str()});
-    if let Ok(problem) = std::fs::read_to_string(home.below("run/channel.problem")) {
+    if let Ok(problem) = std::fs::read_to_string(home.below(CHANNEL_PROBLEM)) {
         let problem: String = problem.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(200).collect();
         if !problem.is_empty() {
             value["problem"] = json!(problem);

@@ -1,0 +1,70 @@
+//! The command line of thought stream: arguments, configuration, printing, and the composition in which ports meet
+//! adapters. A library beside the binary of one line, so that its parts can be tested.
+
+pub mod args;
+pub mod command;
+pub mod compose;
+pub mod config;
+pub mod demo;
+pub mod doctor;
+pub mod env;
+pub mod exit;
+pub mod home;
+pub mod init;
+pub mod jail;
+pub mod lock;
+pub mod model;
+pub mod logging;
+pub mod print;
+pub mod secrets;
+pub mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::Cli;
+use crate::exit::{Exit, Failure};
+use crate::print::Printer;
+
+/// The whole process: the worker when it was started as one, else the command that the arguments ask for.
+pub fn main() -> ExitCode {
+    if let Some(code) = jail::become_worker() {
+        return code;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let printer = Printer::new(&cli.global);
+    match compose::run(cli, printer) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            printer.failure(&failure);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+/// Help and version are answers; anything else is a usage error, as an object where `--json` was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if wants_json && !is_answer {
+        let rendered = error.render().to_string();
+        let first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let global = args::Global {
+            home: None,
+            json: true,
+            log_level: None,
+            log_format: None,
+            color: args::Color::Never,
+        };
+        let failure = Failure::new(Exit::Usage, "usage", first).hint("thought --help");
+        Printer::new(&global).failure(&failure);
+    } else if error.print().is_err() {
+        return ExitCode::from(Exit::Internal as u8);
+    }
+    if is_answer { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
+}

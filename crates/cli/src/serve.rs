@@ -1,0 +1,315 @@
+//! `serve`: every role of a home in one process, and `scan`.
+//!
+//! It starts the roles, says one line once nothing more can be missing (store, locks, a sealed worker, the documents),
+//! and ends them when it is told to. A role that another process holds is left to its holder.
+
+mod channel;
+mod documents;
+mod hardening;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use thought_protocol::Sha256Hex;
+use thought_runtime::consumer::{self, Consumer, HeldNotice, Parts, Settings, StopSignal};
+use thought_runtime::context::NoImages;
+use thought_runtime::declarations::{self, Installed, Standing};
+use thought_runtime::port::TokioSleeper;
+use thought_sandbox::SealEvidence;
+use thought_store::Store;
+use thought_telegram::stop::Stop;
+use tokio::task::JoinSet;
+
+use crate::command::declaration as files;
+use crate::compose::{SystemClock, open_store, worker_sha256};
+use crate::exit::{Exit, Failure, chain};
+use crate::home::Home;
+use crate::jail::{self, Jailer};
+use crate::lock::{self, RoleLock, Taken};
+use crate::model::Models;
+use crate::print::Printer;
+
+pub use documents::scan_once;
+
+/// How long a stop waits for what is in flight.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+/// Threads that carry the roles; the store and the jail have their own.
+const WORKER_THREADS: usize = 2;
+/// Threads for what blocks: reaping, scanning.
+const BLOCKING_THREADS_MAX: usize = 8;
+/// Stack of each of these threads, bytes.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// A home with everything that must be there before the first role starts.
+pub struct Ready {
+    home: Arc<Home>,
+    store: Store,
+    seal: SealEvidence,
+    jail: Arc<Jailer>,
+    models: Arc<Models>,
+    documents: Arc<documents::ScannedDocuments>,
+    agents: Vec<String>,
+    locks: Vec<RoleLock>,
+    held_elsewhere: Vec<&'static str>,
+}
+
+/// `serve`.
+///
+/// # Errors
+/// [`Failure`]: another `serve` on this home (4), no jail or store (8), a refused declaration (3).
+pub fn run(home: Home, printer: Printer) -> Result<(), Failure> {
+    hardening::apply()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(&error))?;
+    runtime.block_on(async {
+        let began = tokio::time::Instant::now();
+        let ready = prepare(home, printer).await?;
+        let signals = Signals::listen()?;
+        announce(&ready, printer, began.elapsed())?;
+        work(ready, signals).await
+    })
+}
+
+/// Takes everything that the roles need, in the order in which it is cheap to fail.
+///
+/// # Errors
+/// As [`run`].
+pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
+    let mut locks = vec![serve_lock(&home)?];
+    let store = open_store(&home)?;
+    let jail = Arc::new(Jailer::start(jail::launcher(jail::tier(home.config.sandbox.mode))?)?);
+    let models = Arc::new(Models::open(&home)?);
+    for problem in models.problems() {
+        printer.remark(&format!("{problem}: its runs wait"));
+    }
+    install(&home, &store, printer).await?;
+    let documents = Arc::new(documents::ScannedDocuments::open(&home, &store)?);
+    documents.first_scan(printer).await?;
+    let seal = jail.warm_up()?;
+    let mut held_elsewhere = Vec::new();
+    for role in ["ingress", "dispatch", "consume"] {
+        match lock::take(&home, role)? {
+            Taken::Ours(lock) => locks.push(lock),
+            Taken::Held => held_elsewhere.push(role),
+        }
+    }
+    let agents = store.reader().declarations().await?;
+    let agents = agents.into_iter().filter(|row| row.activity == thought_store::row::Activity::Active);
+    let agents = agents.map(|row| row.id).collect();
+    let home = Arc::new(home);
+    Ok(Ready { home, store, seal, jail, models, documents, agents, locks, held_elsewhere })
+}
+
+fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
+    match lock::take(home, "serve")? {
+        Taken::Ours(lock) => Ok(lock),
+        Taken::Held => {
+            let message = format!("another thought serve works on {}", home.path.display());
+            Err(Failure::new(Exit::Conflict, "already-serving", message).hint("stop it first, or name another --home"))
+        }
+    }
+}
+
+/// Installs what was never installed; says what differs and how to activate it.
+async fn install(home: &Home, store: &Store, printer: Printer) -> Result<(), Failure> {
+    let reader = store.reader();
+    let mut worker: Option<Sha256Hex> = None;
+    for file in files::files(home)? {
+        let package = files::read(home, &file)?;
+        let standing = declarations::standing(&reader, &package).await.map_err(|error| Failure::internal(&error))?;
+        if standing != Standing::NotInstalled {
+            continue;
+        }
+        let sha256 = match worker.take() {
+            Some(sha256) => sha256,
+            None => worker_sha256(home)?,
+        };
+        let installed =
+            declarations::install(&reader, &store.activator(), &SystemClock, &package, &sha256).await;
+        let installed = installed.map_err(|error| files::refusal(&error, &file))?;
+        if let Installed::Now { .. } = installed {
+            let declaration = package.declaration();
+            printer.remark(&format!("installed {} v{}", declaration.id(), declaration.version()));
+        }
+        worker = Some(sha256);
+    }
+    for remark in files::differences(home, &reader).await? {
+        printer.remark(&remark);
+    }
+    Ok(())
+}
+
+fn announce(ready: &Ready, printer: Printer, took: Duration) -> Result<(), Failure> {
+    let telegram = ready.home.config.telegram.as_ref();
+    let ingress = telegram.map_or("off", |telegram| telegram.ingress.as_str());
+    let source = telegram.map_or("telegram:stream", |telegram| telegram.source.as_str());
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let value: Value = json!({
+        "ready": true, "home": ready.home.path, "ingress": ingress, "source": source, "agents": ready.agents,
+        "sandbox": jail::tier(ready.home.config.sandbox.mode).name(), "milliseconds": took_ms,
+        "leftToTheirHolders": ready.held_elsewhere,
+    });
+    printer.either(&value, || {
+        let channel = match ingress {
+            "poll" => format!("polling {source}"),
+            "webhook" => format!("webhook of {source} comes with a later version"),
+            _ => "no channel (telegram.ingress is off)".to_owned(),
+        };
+        let agents = ready.agents.len();
+        vec![format!("ready in {took_ms} ms · {channel} · {agents} agents")]
+    })
+}
+
+/// Runs the roles until a signal, then ends them.
+async fn work(ready: Ready, signals: Signals) -> Result<(), Failure> {
+    let Roles { stop, tasks } = start(&ready).await?;
+    supervise(&ready, stop, tasks, signals).await
+}
+
+/// The roles at work.
+pub struct Roles {
+    stop: Stops,
+    tasks: JoinSet<Result<(), Failure>>,
+}
+
+/// What ends the roles, in the order in which they end: nothing new comes in, runs are finished, then the rest.
+pub struct Stops {
+    consumers: consumer::StopSwitch,
+    channel: tokio::sync::watch::Sender<bool>,
+}
+
+/// Starts every role that is this process's own.
+///
+/// # Errors
+/// [`Failure`] when a role cannot be started.
+pub async fn start(ready: &Ready) -> Result<Roles, Failure> {
+    let mut tasks = JoinSet::new();
+    let (switch, signal) = consumer::stop_switch();
+    let (channel_stop, channel_word) = tokio::sync::watch::channel(false);
+    let is_ours = |role: &str| !ready.held_elsewhere.contains(&role);
+    let stop = Stop::new(channel_word);
+    let own = channel::Own { ingress: is_ours("ingress"), dispatch: is_ours("dispatch") };
+    channel::start(ready, &mut tasks, &stop, own)?;
+    if is_ours("consume") {
+        for agent in &ready.agents {
+            consume(ready, agent, signal.clone(), &mut tasks).await?;
+        }
+    }
+    ready.documents.clone().follow(&mut tasks, stop);
+    Ok(Roles { stop: Stops { consumers: switch, channel: channel_stop }, tasks })
+}
+
+async fn consume(
+    ready: &Ready,
+    agent: &str,
+    stop: StopSignal,
+    tasks: &mut JoinSet<Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let failure_notice = ready.home.config.telegram.as_ref().is_some_and(|telegram| telegram.failure_notice);
+    let settings = Settings {
+        held_notice: if failure_notice { HeldNotice::On } else { HeldNotice::Off },
+        stop_grace_ms: u64::try_from(STOP_GRACE.as_millis()).unwrap_or(u64::MAX),
+    };
+    let parts = Parts {
+        reader: ready.store.reader(),
+        runs: ready.store.consumer(agent),
+        notices: ready.store.notices("runtime"),
+        incidents: ready.store.incidents("runtime"),
+        jail: ready.jail.clone(),
+        model: ready.models.clone(),
+        documents: ready.documents.clone(),
+        images: Arc::new(NoImages),
+        clock: Arc::new(SystemClock),
+        sleeper: Arc::new(TokioSleeper),
+        crash: hardening::crash_points(),
+        settings,
+    };
+    let consumer = Consumer::open(parts, stop)
+        .await
+        .map_err(|error| Failure::refused("declaration", chain(&error)))?;
+    tasks.spawn(async move { consumer.run().await.map_err(|error| Failure::internal(&error)) });
+    Ok(())
+}
+
+/// Waits for a signal or for a role that ended by itself, then ends them all.
+async fn supervise(
+    ready: &Ready,
+    stop: Stops,
+    mut tasks: JoinSet<Result<(), Failure>>,
+    mut signals: Signals,
+) -> Result<(), Failure> {
+    let ended = tokio::select! {
+        () = signals.received() => Ok(()),
+        joined = tasks.join_next() => match joined {
+            Some(Ok(Ok(()))) | None => Err(Failure::new(Exit::Internal, "role-ended", "a role ended by itself")),
+            Some(Ok(Err(failure))) => Err(failure),
+            Some(Err(error)) => Err(Failure::internal(&error)),
+        },
+    };
+    tracing::info!(target: "thought::serve", "stopping");
+    finish(stop, tasks).await;
+    tracing::info!(target: "thought::serve", locks = ready.locks.len(), "stopped");
+    ended
+}
+
+/// Ends the roles: runs first, then the channel that delivers what they said.
+pub async fn finish(stop: Stops, mut tasks: JoinSet<Result<(), Failure>>) {
+    stop.consumers.stop();
+    stop.channel.send_replace(true);
+    let all = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_GRACE + Duration::from_secs(2), all).await.is_err() {
+        tracing::warn!(target: "thought::serve", "a role did not end in time and is cut");
+        tasks.shutdown().await;
+    }
+}
+
+impl Roles {
+    /// Ends the roles.
+    pub async fn finish(self) {
+        finish(self.stop, self.tasks).await;
+    }
+}
+
+impl Ready {
+    /// The store, for the demonstration's own looks.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What the ready worker is sealed with.
+    pub fn seal(&self) -> SealEvidence {
+        self.seal
+    }
+
+    /// The declarations that are consumed.
+    pub fn agents(&self) -> &[String] {
+        &self.agents
+    }
+}
+
+/// The signals that end a `serve`.
+struct Signals {
+    term: tokio::signal::unix::Signal,
+    int: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).map_err(|error| Failure::internal(&error));
+        Ok(Self { term: listen(SignalKind::terminate())?, int: listen(SignalKind::interrupt())? })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
