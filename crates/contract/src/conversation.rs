@@ -229,7 +229,8 @@ impl<'a> Conversation<'a> {
             return Err(TriggerRefusal::NotSubscribed);
         }
         let kind = declaration.context();
-        let (place, route) = place_of(kind, trigger).ok_or(TriggerRefusal::Malformed)?;
+        let ReadMessage { place, route, words } =
+            read_message(kind, trigger).ok_or(TriggerRefusal::Malformed)?;
         let own = match &place {
             Place::Chat { .. } => true,
             Place::Thread { recipient, .. } => recipient == declaration.id().as_str(),
@@ -237,10 +238,8 @@ impl<'a> Conversation<'a> {
         if route == Route::Broken || !own {
             return Err(TriggerRefusal::Route);
         }
-        match message_words(trigger) {
-            Ok(words) if words.is_empty() => return Err(TriggerRefusal::Empty),
-            Ok(_) => {}
-            Err(_content_dark) => return Err(TriggerRefusal::Malformed),
+        if words.is_empty() {
+            return Err(TriggerRefusal::Empty);
         }
         // An endpoint's thread knows its own answers alone; a chat those of the agents on the list.
         let agents = match kind {
@@ -287,7 +286,8 @@ impl<'a> Conversation<'a> {
     }
 
     fn admit_message(&self, message: &StoredEvent) -> Result<usize, TurnExclusion> {
-        let (place, route) = place_of(self.kind, message).ok_or(TurnExclusion::Malformed)?;
+        let ReadMessage { place, route, words } =
+            read_message(self.kind, message).ok_or(TurnExclusion::Malformed)?;
         if route == Route::Broken {
             return Err(TurnExclusion::Malformed);
         }
@@ -297,11 +297,7 @@ impl<'a> Conversation<'a> {
         if message.envelope.sequence >= self.trigger.envelope.sequence {
             return Err(TurnExclusion::Later);
         }
-        match message_words(message) {
-            Ok(words) if words.is_empty() => Err(TurnExclusion::Empty),
-            Ok(words) => Ok(words.as_history().chars().count()),
-            Err(_content_dark) => Err(TurnExclusion::Malformed),
-        }
+        if words.is_empty() { Err(TurnExclusion::Empty) } else { Ok(words.history_characters()) }
     }
 }
 
@@ -318,8 +314,14 @@ impl Route {
     }
 }
 
-/// Where a message belongs; `None` when it is no readable message of this kind of conversation.
-fn place_of(kind: ContextKind, message: &StoredEvent) -> Option<(Place, Route)> {
+struct ReadMessage {
+    place: Place,
+    route: Route,
+    words: Words,
+}
+
+/// Where a message belongs and what it says; `None` when it is no readable message of this kind of conversation.
+fn read_message(kind: ContextKind, message: &StoredEvent) -> Option<ReadMessage> {
     let envelope = &message.envelope;
     if envelope.root_id != envelope.id || envelope.parent_id.is_some() {
         return None;
@@ -329,7 +331,7 @@ fn place_of(kind: ContextKind, message: &StoredEvent) -> Option<(Place, Route)> 
             Ok(payload) => {
                 let route = envelope.actor == Actor::new(format!("human:telegram:{}", payload.user_id));
                 let place = Place::Chat { chat_id: payload.chat_id, thread_id: payload.thread_id };
-                Some((place, Route::of(route)))
+                Some(ReadMessage { place, route: Route::of(route), words: payload.into() })
             }
             Err(_content_dark) => None,
         },
@@ -341,11 +343,11 @@ fn place_of(kind: ContextKind, message: &StoredEvent) -> Option<(Place, Route)> 
                     && envelope.correlation_id.as_deref() == Some(&payload.thread_id)
                     && envelope.external_id.as_deref() == Some(&payload.message_id);
                 let place = Place::Thread {
-                    sender: payload.sender_agent_id,
-                    recipient: payload.recipient_agent_id,
-                    thread: payload.thread_id,
+                    sender: sender.clone(),
+                    recipient: payload.recipient_agent_id.clone(),
+                    thread: payload.thread_id.clone(),
                 };
-                Some((place, Route::of(route)))
+                Some(ReadMessage { place, route: Route::of(route), words: payload.into() })
             }
             Err(_content_dark) => None,
         },

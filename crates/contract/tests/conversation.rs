@@ -442,7 +442,11 @@ fn images_of_earlier_messages_stand_as_a_word_before_the_words() {
     assert_eq!(words.as_history(), "[image]\n[image]\nlook\nhere");
     payload.text = None;
     let message = world.append_telegram(&payload);
-    assert_eq!(message_words(&message).unwrap().as_history(), "[image]\n[image]");
+    let alone = message_words(&message).unwrap();
+    assert_eq!(alone.as_history(), "[image]\n[image]");
+    for words in [words, alone] {
+        assert_eq!(words.history_characters(), words.as_history().chars().count());
+    }
 }
 
 // The six rules of a thread between agents.

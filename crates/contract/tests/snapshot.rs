@@ -634,6 +634,43 @@ fn a_snapshot_of_64_turns_stays_within_16_kib() {
 }
 
 #[test]
+fn every_interleaving_of_turns_keeps_the_words_renders_and_rebuilds() {
+    let kinds = 5_u32;
+    for pattern in 0..kinds.pow(4) {
+        let mut world = World::new(fixed_declaration());
+        let mut expected = Vec::new();
+        for place in 0..4 {
+            let turn = world.say(&format!("q{place}"));
+            expected.push(format!("user: q{place}"));
+            match pattern / kinds.pow(place) % kinds {
+                0 => world.answer(turn, &format!("a{place}")),
+                1 => world.fail(turn),
+                2 => {
+                    world.answer(turn, "never arrived");
+                    world.turns[turn].runs[0].reply = Reply::NotDelivered;
+                }
+                3 => world.propose(turn, &format!("a{place}"), &[ProposalKind::FocusDeclaration]),
+                _ => {}
+            }
+            match pattern / kinds.pow(place) % kinds {
+                0 => expected.push(format!("assistant: a{place}")),
+                3 => expected.extend(["calls: propose_focus".to_owned(), format!("assistant: a{place}")]),
+                _ => {}
+            }
+        }
+        let trigger = world.message("now");
+        expected.push("user: now".to_owned());
+        let frozen = frozen(&world, &trigger);
+        assert_eq!(said(&frozen), expected, "pattern {pattern}");
+        assert!(thought_protocol::provider::render_request(&frozen.packet).is_ok());
+        let stored = frozen.snapshot.encode().unwrap();
+        let snapshot = Snapshot::decode(stored.compressed.expose()).unwrap();
+        let rebuilt = rebuild_packet(&snapshot, &world.evidence(&trigger, &both())).unwrap();
+        assert_eq!(rebuilt.encode().unwrap(), *frozen.packet_bytes.expose());
+    }
+}
+
+#[test]
 fn stored_bytes_are_read_back_strictly() {
     let (world, trigger) = rich();
     let snapshot = frozen(&world, &trigger).snapshot;

@@ -2,12 +2,12 @@
 //!
 //! One reading for everyone: who selects turns, who renders a packet and who exports read the same words here.
 
-use thought_protocol::EventId;
 use thought_protocol::packet::HistoryCall;
 use thought_protocol::proposal::{
     CorrectionArguments, FocusDeclaration, MemoryChangeArguments, MemoryOperation, ProposalCall,
     ProposalKind, TargetOutput, synthetic_call_id,
 };
+use thought_protocol::{EventId, RunId};
 
 use crate::event::{EventType, PayloadError, StoredEvent};
 use crate::payload::{
@@ -69,6 +69,18 @@ impl std::fmt::Debug for Words {
     }
 }
 
+impl From<TelegramMessage> for Words {
+    fn from(payload: TelegramMessage) -> Self {
+        Self { text: payload.text.unwrap_or_default(), images: payload.images }
+    }
+}
+
+impl From<AgentMessage> for Words {
+    fn from(payload: AgentMessage) -> Self {
+        Self { text: payload.text, images: Vec::new() }
+    }
+}
+
 impl Words {
     /// Whether there is nothing at all.
     pub fn is_empty(&self) -> bool {
@@ -78,6 +90,13 @@ impl Words {
     /// The text of an earlier message: a line for each image, then the words.
     pub fn as_history(&self) -> String {
         self.with_placeholders(self.images.len())
+    }
+
+    /// The length of [`Words::as_history`], characters.
+    pub fn history_characters(&self) -> usize {
+        let lines = self.images.len() + usize::from(!self.text.is_empty());
+        let placeholders = self.images.len() * IMAGE_PLACEHOLDER.chars().count();
+        self.text.chars().count() + placeholders + lines.saturating_sub(1)
     }
 
     /// The words behind a line for each of so many images that are not sent.
@@ -98,11 +117,11 @@ pub fn message_words(message: &StoredEvent) -> Result<Words, EvidenceError> {
     match message.envelope.event_type {
         EventType::TelegramMessage => {
             let payload: TelegramMessage = message.payload()?;
-            Ok(Words { text: payload.text.unwrap_or_default(), images: payload.images })
+            Ok(payload.into())
         }
         EventType::AgentMessage => {
             let payload: AgentMessage = message.payload()?;
-            Ok(Words { text: payload.text, images: Vec::new() })
+            Ok(payload.into())
         }
         event_type => Err(EvidenceError::NoWords { id: message.envelope.id.clone(), event_type }),
     }
@@ -116,7 +135,6 @@ pub fn effective_output(
     output: &StoredEvent,
     judgment: Option<&StoredEvent>,
 ) -> Result<ConversationText, EvidenceError> {
-    let id = &output.envelope.id;
     let (own, run) = match output.envelope.event_type {
         EventType::MessageObservation => {
             let payload: MessageObservation = output.payload()?;
@@ -126,21 +144,32 @@ pub fn effective_output(
             let payload: DerivedAgentMessage = output.payload()?;
             (payload.summary, payload.run)
         }
-        event_type => return Err(EvidenceError::NoWords { id: id.clone(), event_type }),
+        event_type => return Err(EvidenceError::NoWords { id: output.envelope.id.clone(), event_type }),
     };
+    effective_words(output, &run, own, judgment).map(|summary| ConversationText { summary })
+}
+
+/// The same for an output whose own words and run were read already.
+pub(super) fn effective_words(
+    output: &StoredEvent,
+    run: &RunId,
+    own: String,
+    judgment: Option<&StoredEvent>,
+) -> Result<String, EvidenceError> {
+    let id = &output.envelope.id;
     let said = match judgment {
-        None => ConversationText { summary: own },
+        None => own,
         Some(event) => {
             let judged: JudgmentRecorded = event.payload()?;
             let target = &judged.target;
-            if target.output != *id || target.run != run || target.source_root != output.envelope.root_id {
+            if target.output != *id || target.run != *run || target.source_root != output.envelope.root_id {
                 let judgment = event.envelope.id.clone();
                 return Err(EvidenceError::Judgment { output: id.clone(), judgment });
             }
-            judged.replacement
+            judged.replacement.summary
         }
     };
-    if said.summary.is_empty() { Err(EvidenceError::Empty { id: id.clone() }) } else { Ok(said) }
+    if said.is_empty() { Err(EvidenceError::Empty { id: id.clone() }) } else { Ok(said) }
 }
 
 /// The calls of a proposal turn as history shows them: canonical arguments from the durable events, the resolved target

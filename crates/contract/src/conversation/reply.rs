@@ -2,7 +2,7 @@
 
 use thought_protocol::{EventId, SnapshotId};
 
-use super::content::{effective_output, proposal_calls, proposal_kind};
+use super::content::{effective_words, proposal_calls, proposal_kind};
 use super::evidence::{Reply, RunEvidence};
 use super::{AdmittedReply, Conversation, Place, ReplyOmission};
 use crate::declaration::ContextKind;
@@ -23,6 +23,7 @@ struct Origin {
     agent: AgentVersion,
     contract: OutputContract,
     context_snapshot: SnapshotId,
+    summary: String,
 }
 
 impl Conversation<'_> {
@@ -33,7 +34,8 @@ impl Conversation<'_> {
     ) -> Proof<AdmittedReply<'e>> {
         let run = self.the_completed_run(runs)?;
         let output = run.output.as_ref().ok_or(ReplyOmission::OutputMissing)?;
-        let origin = self.origin(message, run, output).ok_or(ReplyOmission::OutputInvalid)?;
+        let snapshot = snapshot_id(&run.run);
+        let origin = self.origin(message, run, output, &snapshot).ok_or(ReplyOmission::OutputInvalid)?;
         let completed = run.completed.as_ref().ok_or(ReplyOmission::CompletionInvalid)?;
         let completion =
             completion(message, run, output, completed).ok_or(ReplyOmission::CompletionInvalid)?;
@@ -43,15 +45,11 @@ impl Conversation<'_> {
             Ok(calls) => calls,
             Err(_content_dark) => return Err(ReplyOmission::ProposalInvalid),
         };
-        // Without the judgment first: an output that is empty by itself is the output's fault.
-        if effective_output(output, None).is_err() {
-            return Err(ReplyOmission::OutputInvalid);
-        }
-        let text = match effective_output(output, run.judgment.as_ref()) {
-            Ok(said) => said.summary,
+        let target = self.correction_target(message, output, &origin, receipt);
+        let text = match effective_words(output, &run.run, origin.summary, run.judgment.as_ref()) {
+            Ok(text) => text,
             Err(_content_dark) => return Err(ReplyOmission::JudgmentInvalid),
         };
-        let target = self.correction_target(message, output, &origin, receipt);
         Ok(AdmittedReply {
             run: &run.run,
             output,
@@ -80,7 +78,13 @@ impl Conversation<'_> {
 
     /// The canonical output of this run on this message: the derived id, the agent's own source and voice, and a payload
     /// that says the same.
-    fn origin(&self, message: &StoredEvent, run: &RunEvidence, output: &StoredEvent) -> Option<Origin> {
+    fn origin(
+        &self,
+        message: &StoredEvent,
+        run: &RunEvidence,
+        output: &StoredEvent,
+        snapshot: &SnapshotId,
+    ) -> Option<Origin> {
         let envelope = &output.envelope;
         let output_type = self.kind.output_type();
         let lineage = envelope.event_type == output_type
@@ -99,7 +103,8 @@ impl Conversation<'_> {
         let same = origin.run == run.run
             && origin.agent.id == run.agent
             && origin.agent.version == run.version
-            && origin.context_snapshot == snapshot_id(&run.run);
+            && origin.context_snapshot == *snapshot
+            && !origin.summary.is_empty();
         same.then_some(origin)
     }
 
@@ -164,6 +169,7 @@ fn telegram_origin(output: &StoredEvent) -> Option<Origin> {
             agent: payload.agent,
             contract: payload.contract,
             context_snapshot: payload.context_snapshot,
+            summary: payload.summary,
         }),
         Err(_content_dark) => None,
     }
@@ -186,6 +192,7 @@ fn agent_origin(message: &StoredEvent, output: &StoredEvent) -> Option<Origin> {
         agent: answer.agent,
         contract: answer.contract,
         context_snapshot: answer.context_snapshot,
+        summary: answer.summary,
     })
 }
 
@@ -208,12 +215,7 @@ fn completion(
         && envelope.root_id == message.envelope.root_id
         && envelope.parent_id.as_ref() == Some(&output.envelope.id);
     match completed.payload::<RunCompleted>() {
-        Ok(payload)
-            if lineage
-                && payload.run == run.run
-                && payload.output == output.envelope.id
-                && payload.context_snapshot == snapshot_id(&run.run) =>
-        {
+        Ok(payload) if lineage && payload.run == run.run && payload.output == output.envelope.id => {
             Some(payload)
         }
         Ok(_) => None,
@@ -250,7 +252,7 @@ fn proposals<'e>(
             && bound.proposer.trigger == message.envelope.id
             && bound.proposer.agent.id == run.agent
             && bound.proposer.agent.version == run.version
-            && bound.proposer.context_snapshot == snapshot_id(&run.run);
+            && bound.proposer.context_snapshot == completion.context_snapshot;
         let (root, parent) = match &bound.target {
             Some(target) => (&target.source_root, &target.output),
             None => (&message.envelope.root_id, &output.envelope.id),

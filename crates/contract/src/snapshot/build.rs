@@ -119,7 +119,7 @@ pub fn select<'a>(
     budget: &Budget,
     trigger_ordinal: u64,
 ) -> Result<Selection<'a>, ContextTooLarge> {
-    let current = message_words(conversation.trigger()).map_or(0, |words| words.as_history().chars().count());
+    let current = message_words(conversation.trigger()).map_or(0, |words| words.history_characters());
     let mut characters = current + documents.iter().map(DocumentEvidence::characters).sum::<usize>();
     let characters_max = usize::try_from(budget.characters_max).unwrap_or(usize::MAX);
     if characters > characters_max {

@@ -1,6 +1,7 @@
 //! From the store's rows to the evidence that pure code reads.
 
 use thought_contract::conversation::{Reply, RunEvidence, TurnEvidence};
+use thought_contract::event::EventType;
 use thought_contract::run::RunState;
 use thought_contract::snapshot::build::DocumentEvidence;
 use thought_contract::snapshot::{DeclarationBytes, LoadedEvidence};
@@ -9,13 +10,15 @@ use thought_protocol::EventId;
 use thought_store::row::{DeclarationRow, HistoryRun, HistoryTurn, ReplyState};
 
 /// The output whose delivery is still on the way and that settled last, with the moment of its settlement. A caller
-/// that waits for it waits for all of them: every other one's time runs out before.
+/// that waits for it waits for all of them: every other one's time runs out before. An answer to an agent is its own
+/// receipt and is never waited for.
 pub fn pending_reply(turns: &[HistoryTurn]) -> Option<(EventId, Timestamp)> {
     turns
         .iter()
         .flat_map(|turn| &turn.runs)
         .filter(|run| run.run.state == RunState::Completed && run.reply == ReplyState::Sending)
         .filter_map(|run| run.output.as_ref())
+        .filter(|output| output.envelope.event_type == EventType::MessageObservation)
         .map(|output| (output.envelope.id.clone(), output.envelope.recorded_at))
         .max_by_key(|(_, settled_at)| *settled_at)
 }
