@@ -636,10 +636,10 @@ fn a_snapshot_of_64_turns_stays_within_16_kib() {
 #[test]
 fn every_interleaving_of_turns_keeps_the_words_renders_and_rebuilds() {
     let kinds = 5_u32;
-    for pattern in 0..kinds.pow(4) {
+    for pattern in 0..kinds.pow(3) {
         let mut world = World::new(fixed_declaration());
         let mut expected = Vec::new();
-        for place in 0..4 {
+        for place in 0..3 {
             let turn = world.say(&format!("q{place}"));
             expected.push(format!("user: q{place}"));
             match pattern / kinds.pow(place) % kinds {

@@ -188,6 +188,17 @@ async fn without_a_dispatcher_at_work_nothing_is_waited_for() {
 }
 
 #[tokio::test]
+async fn an_answer_to_an_agent_is_never_waited_for() {
+    let home = Home::new().await;
+    home.dispatcher(Presence::AtWork).await;
+    let letter = home.write("t1", "one").await;
+    home.settle(AGENT, &letter, "two").await;
+    let trigger = home.write("t1", "three").await;
+    let built = home.build(AGENT, &trigger).await;
+    assert_eq!(said(&built.packet), ["user: one", "assistant: two", "user: three"]);
+}
+
+#[tokio::test]
 async fn of_several_answers_on_their_way_the_last_settled_is_named() {
     let home = Home::new().await;
     home.dispatcher(Presence::AtWork).await;
