@@ -87,7 +87,7 @@ impl Poller {
         let mut backoff = Backoff::new(self.options.backoff_ms.0, self.options.backoff_ms.1);
         let mut offset = None;
         while !stop.is_said() {
-            let fetched = self.client.get_updates_raw(offset, self.options.wait_s, self.options.batch_max);
+            let fetched = self.client.get_updates_raw(offset, self.wait_s(), self.options.batch_max);
             let Some(fetched) = stop.unless(fetched).await else { return };
             let problem = match fetched {
                 Ok(updates) => match self.keep(updates, &policy).await {
@@ -105,6 +105,11 @@ impl Poller {
                 return;
             }
         }
+    }
+
+    /// How long the next poll waits: not at all as long as it is not known to work, so that it is known at once.
+    fn wait_s(&self) -> u32 {
+        if *self.state.borrow() == ChannelState::Ok { self.options.wait_s } else { 0 }
     }
 
     /// Makes a batch durable. The offset that confirms it, if it holds anything.

@@ -1,5 +1,9 @@
 //! A Bot API on loopback, a store in a temporary folder, and the loops of the room between them.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
 #![expect(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeSet;
@@ -18,11 +22,11 @@ use thought_contract::payload::{
 use thought_contract::run::{run_id, snapshot_id};
 use thought_contract::time::{Clock, Timestamp};
 use thought_fakes::{BotApi, BotConfig, ChatKind, ChatSpec, UserSpec};
-use thought_protocol::{EventId, Fingerprint, Sha256Hex};
+use thought_protocol::{EventId, Fingerprint};
 use thought_store::command::{Commit, Op};
 use thought_store::row::{DeliveryRow, DeliveryState, EventFilter};
 use thought_store::{Engine, Reads, Store};
-use thought_store_sqlite::{OpenOptions, SqliteStore};
+use thought_store_sqlite::{Faults, OpenOptions, SqliteStore};
 use thought_telegram::client::{BotClient, BotToken, ClientConfig, Timeouts};
 use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts};
 use thought_telegram::ids::{ChatId, UserId};
@@ -89,9 +93,17 @@ impl Running {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with_faults(None).await
+    }
+
+    pub(crate) async fn with_faults(faults: Option<Arc<dyn Faults>>) -> Self {
         let bot = BotApi::start(BotConfig::new(TOKEN)).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let engine = SqliteStore::open(&folder.path().join("thought.db"), OpenOptions::create()).unwrap();
+        let engine = SqliteStore::open(
+            &folder.path().join("thought.db"),
+            OpenOptions { faults, ..OpenOptions::create() },
+        )
+        .unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Ticking(AtomicI64::new(0)));
         let store = Store::new(engine.clone(), clock.clone());
         let chats: BTreeSet<ChatId> = (1..=20).chain([4242, -7, -70]).map(ChatId).collect();
@@ -147,6 +159,11 @@ impl World {
     }
 
     pub(crate) fn dispatcher_with(&self, client: &Arc<BotClient>) -> Dispatcher {
+        self.dispatcher_patient(client, 60_000)
+    }
+
+    /// A dispatcher that waits so long for sends on their way when it is told to stop.
+    pub(crate) fn dispatcher_patient(&self, client: &Arc<BotClient>, stop_grace_ms: u64) -> Dispatcher {
         let ports = DispatcherPorts {
             reader: self.store.reader(),
             deliveries: self.store.dispatcher(Self::source()),
@@ -156,6 +173,7 @@ impl World {
         };
         let options = DispatchOptions {
             backoff_ms: (5, 50),
+            stop_grace_ms,
             ..DispatchOptions::new(self.chats.clone(), self.switches)
         };
         Dispatcher::new(ports, options)
@@ -325,17 +343,13 @@ pub(crate) fn holds(bytes: &[u8], words: &str) -> bool {
     bytes.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
-pub(crate) fn sha(text: &str) -> Sha256Hex {
-    Sha256Hex::of(text.as_bytes())
-}
-
 /// Everything that is logged on this thread.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     /// Logs everything, of every room and library, as long as the guard lives.
-    pub(crate) fn listen() -> (Self, tracing_subscriber_guard::Guard) {
+    pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -343,7 +357,7 @@ impl Log {
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        (log, tracing_subscriber_guard::set(subscriber))
+        (log, tracing::subscriber::set_default(subscriber))
     }
 
     pub(crate) fn text(&self) -> String {
@@ -358,12 +372,5 @@ impl Write for Log {
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-mod tracing_subscriber_guard {
-    pub(crate) type Guard = tracing::subscriber::DefaultGuard;
-    pub(crate) fn set(subscriber: impl tracing::Subscriber + Send + Sync) -> Guard {
-        tracing::subscriber::set_default(subscriber)
     }
 }
