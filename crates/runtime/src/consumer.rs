@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thought_contract::draft::DraftError;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::time::Clock;
-use thought_store::handle::{ConsumerRuns, Notices, Reader};
+use thought_store::handle::{ConsumerRuns, Incidents, Notices, Reader};
 use thought_store::{BoxFuture, News, StoreError};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -54,6 +54,8 @@ pub struct Parts {
     pub runs: ConsumerRuns,
     /// Requests notices; its role is `runtime`.
     pub notices: Notices,
+    /// Records incidents; its role is `runtime`.
+    pub incidents: Incidents,
     /// The jail.
     pub jail: Arc<dyn Jail>,
     /// The provider.

@@ -5,6 +5,7 @@
 //! what it has. A run never decides, projects or writes outside the store's commands of its declaration.
 
 pub(crate) mod attempt;
+mod deterministic;
 pub(crate) mod end;
 mod freeze;
 pub(crate) mod settle;
@@ -13,6 +14,7 @@ pub(crate) mod verdict;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use thought_contract::declaration::Runner;
 use thought_contract::draft::DraftError;
 use thought_contract::event::{PayloadError, SourceName, StoredEvent};
 use thought_contract::run::{AttemptState, BlockedReason, HeldReason, RunState, attempt_id};
@@ -160,18 +162,8 @@ pub(crate) async fn take(shared: &Shared, ticket: &Ticket, stop: &StopSignal) ->
         attempts: attempts.last().map_or(0, |attempt| attempt.ordinal),
         unknown: u32::try_from(unknown).unwrap_or(u32::MAX),
     };
-    let timeout_ms = i64::from(shared.active.declaration.budget().timeout_seconds) * 1_000;
-    let mut course = Course {
-        shared,
-        ticket,
-        stop,
-        trigger,
-        held,
-        past,
-        abandoned: None,
-        until: shared.now().plus_ms(timeout_ms),
-        frozen: None,
-    };
+    let mut course =
+        Course { shared, ticket, stop, trigger, held, past, abandoned: None, until: None, frozen: None };
     match attempts.last() {
         None => {}
         Some(last) => {
@@ -200,7 +192,8 @@ struct Course<'a> {
     past: Past,
     /// An attempt that a dead process left; it is ended in the commit that begins the next one.
     abandoned: Option<AttemptId>,
-    until: Timestamp,
+    /// When the run's time is up; it runs from the first attempt that this process makes.
+    until: Option<Timestamp>,
     frozen: Option<Frozen>,
 }
 
@@ -215,8 +208,14 @@ impl Course<'_> {
         self.shared.active.declaration.budget().attempts_max
     }
 
+    fn runner(&self) -> Runner {
+        self.shared.active.declaration.runner()
+    }
+
+    /// Milliseconds that the run has left, from the first attempt that this process makes.
     fn left_ms(&self) -> i64 {
-        self.until.since_ms(self.shared.now())
+        let timeout_ms = i64::from(self.shared.active.declaration.budget().timeout_seconds) * 1_000;
+        self.until.map_or(timeout_ms, |until| until.since_ms(self.shared.now()))
     }
 
     /// Takes up a run after its process died: an attempt left `started` is abandoned, and the run goes on or, when that
@@ -262,7 +261,11 @@ impl Course<'_> {
         if let Some(finish) = self.freeze(&binding).await? {
             return Ok(Round::Finished(finish));
         }
-        let worker = match self.shared.parts.jail.checkout().await {
+        let checkout = match self.runner() {
+            Runner::Deterministic => Ok(None),
+            Runner::Pi => self.shared.parts.jail.checkout().await.map(Some),
+        };
+        let worker = match checkout {
             Ok(worker) => worker,
             Err(error) => {
                 tracing::warn!(run = %self.ticket.run.id, code = error.code, "no sealed worker");
@@ -286,7 +289,11 @@ impl Course<'_> {
             return self.hold(HeldReason::ManifestChanged).await.map(Err);
         }
         let declaration = &self.shared.active.declaration;
-        match self.shared.parts.model.binding(declaration.provider()) {
+        let binding = match self.runner() {
+            Runner::Deterministic => Ok(deterministic::binding()),
+            Runner::Pi => self.shared.parts.model.binding(declaration.provider()),
+        };
+        match binding {
             Ok(binding) => {
                 if self.past.attempts == 0 && self.budget_is_spent().await? {
                     return self.hold(HeldReason::DailyBudget).await.map(Err);
@@ -358,7 +365,10 @@ impl Course<'_> {
             attempt: NewAttempt {
                 id: id.clone(),
                 ordinal,
-                sandbox: shared.parts.jail.tier(),
+                sandbox: match self.runner() {
+                    Runner::Deterministic => deterministic::TIER.to_owned(),
+                    Runner::Pi => shared.parts.jail.tier(),
+                },
                 day: shared.now().day(),
                 requests_per_day_max: requests_max,
             },
@@ -380,6 +390,7 @@ impl Course<'_> {
         }
         shared.reach("start.after");
         tracing::info!(run = %self.ticket.run.id, attempt = %id, ordinal, "attempt started");
+        self.until = self.until.or_else(|| Some(shared.now().plus_ms(self.left_ms())));
         self.past.attempts = ordinal;
         self.abandoned = None;
         self.held = None;
@@ -392,7 +403,7 @@ impl Course<'_> {
     async fn make(
         &mut self,
         binding: &Binding,
-        worker: Box<dyn Worker>,
+        worker: Option<Box<dyn Worker>>,
         attempt: AttemptId,
     ) -> Result<Round, Error> {
         let Some(frozen) = &self.frozen else { return Ok(Round::Finished(Finish::Left)) };
@@ -403,7 +414,10 @@ impl Course<'_> {
             packet_bytes: frozen.packet_bytes.expose().clone(),
             left_ms: u64::try_from(self.left_ms()).unwrap_or(0),
         };
-        let made = attempt::attempt(self.shared, worker, work).await;
+        let made = match worker {
+            Some(worker) => attempt::attempt(self.shared, worker, work).await,
+            None => Ok(deterministic::answer()),
+        };
         let elapsed_ms = self.shared.now().since_ms(begun);
         match made {
             Ok(answer) => {

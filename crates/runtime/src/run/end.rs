@@ -2,14 +2,16 @@
 
 use thought_contract::draft::{self, Ending, NoticeSubject};
 use thought_contract::event::{EventType, StoredEvent};
-use thought_contract::payload::{NoticeName, NoticeRequested, RunEnded, TelegramMessage};
+use thought_contract::payload::{Incident, NoticeName, NoticeRequested, RunEnded, TelegramMessage};
 use thought_contract::run::{AttemptState, BlockedReason, HeldReason};
 use thought_protocol::AttemptId;
+use thought_protocol::answer::FailReason;
 use thought_store::command::AttemptEnd;
 use thought_store::{Precondition, StoreError};
 
 use super::{Admissions, Error, Finish, RunRef, Shared, clear_admitted};
 use crate::consumer::HeldNotice;
+use crate::reason;
 
 /// How a run ends without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +66,30 @@ pub(crate) async fn end(
         Ok(_) => {
             shared.reach("end.after");
             tracing::info!(run = %run.id, reason = end.reason(), attempts, "run ended without an answer");
+            drop(admission);
+            if INCIDENTS.contains(&end.reason()) {
+                incident(shared, run, attempts, end.reason()).await;
+            }
             Ok(Finish::Done)
         }
         Err(error) => lost(run, error),
+    }
+}
+
+/// Reasons that an operator should look at: a worker that said other things than it read, or evidence that is gone.
+const INCIDENTS: [&str; 3] =
+    [FailReason::RequestMismatch.as_str(), FailReason::WorkerMismatch.as_str(), reason::CONTEXT_UNREADABLE];
+
+/// Records an incident. The run has ended already: a failure to tell of it is logged and changes nothing.
+async fn incident(shared: &Shared, run: &RunRef, attempts: u32, kind: &str) {
+    let incidents = &shared.parts.incidents;
+    let payload = Incident { kind: kind.to_owned(), subject: run.id.to_string(), count: u64::from(attempts) };
+    let recorded = match draft::incident(incidents.role(), &payload, shared.now()) {
+        Ok(draft) => incidents.record(draft).await.map(drop).map_err(Error::from),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = recorded {
+        tracing::warn!(run = %run.id, error = %error, "incident not recorded");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The frozen context in the hands of a run: built for its first attempt, rebuilt for one that a dead process left.
 
+use thought_contract::declaration::Runner;
 use thought_contract::event::StoredEvent;
 use thought_contract::run::{BlockedReason, HeldReason, snapshot_id};
 use thought_contract::snapshot::{Snapshot, SnapshotError};
@@ -10,7 +11,7 @@ use thought_protocol::{AttemptId, Sensitive};
 use thought_store::command::NewSnapshot;
 use thought_store::handle::Settlement;
 
-use super::{Error, Shared, Ticket, settle};
+use super::{Error, Shared, Ticket, deterministic, settle};
 use crate::consumer::StopSignal;
 use crate::context::{Ask, Built, ContextBuilder, ContextError, PendingReplies, model_binding, rebuild};
 use crate::port::Binding;
@@ -131,6 +132,10 @@ impl Frozen {
         let memory_target = self.snapshot.memory_target();
         let correction_targets = self.snapshot.correction_targets();
         let declaration = &shared.active.declaration;
+        let provider = match declaration.runner() {
+            Runner::Deterministic => deterministic::NAME,
+            Runner::Pi => declaration.provider(),
+        };
         let evidence = settle::Evidence {
             declaration,
             fingerprint: &shared.active.stored.fingerprint,
@@ -138,7 +143,7 @@ impl Frozen {
             run: &ticket.run.id,
             attempt,
             snapshot: &snapshot,
-            provider: declaration.provider(),
+            provider,
             model: &self.packet.model,
             capability: &self.packet.capability,
             memory_target: memory_target.as_ref(),

@@ -3,8 +3,9 @@
 use thought_contract::event::EventType;
 use thought_contract::run::{AttemptState, RunState};
 
-use crate::ports::{Says, status};
+use crate::ports::{Says, Side, status};
 use crate::support::{Home, TELEGRAM};
+use thought_store_sqlite::Verdict;
 
 async fn crash_at(home: &Home, point: &'static str, nth: u32) {
     *home.crash.at.lock().unwrap() = Some((point, nth));
@@ -112,8 +113,7 @@ async fn nothing_is_lost_or_doubled_wherever_a_holding_dies() {
         home.until(&trigger, RunState::Held).await;
         home.wait_for("the notice", async || home.events(EventType::NoticeRequested).await.len() == 1).await;
         *home.jail.unavailable.lock().unwrap() = false;
-        home.time.advance_ms(30_000);
-        home.until(&trigger, RunState::Completed).await;
+        home.completes_in_time(&trigger).await;
         at_work.stop().await;
         home.check_whole(&[trigger]).await;
         assert_eq!(home.events(EventType::NoticeRequested).await.len(), 1, "{point}");
@@ -201,4 +201,31 @@ async fn every_point_of_the_list_is_a_point_of_the_code() {
         passed,
         ["start.before", "start.after", "request.before", "request.after", "settle.before", "settle.after"]
     );
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_or_is_not_known_to_have_succeeded_loses_and_doubles_nothing() {
+    // The message's own commit is past; these are the runtime's two.
+    for nth in [1, 2] {
+        for (side, verdict) in
+            [(Side::Before, Verdict::Fail), (Side::Before, Verdict::NoSpace), (Side::After, Verdict::Fail)]
+        {
+            let home = Home::new().await;
+            let permits = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+            let at_work = home.start().await;
+            *home.jail.unavailable.lock().unwrap() = true;
+            let trigger = home.message(1, "Hello").await;
+            home.until(&trigger, RunState::Held).await;
+            home.wait_for("the notice", async || home.events(EventType::NoticeRequested).await.len() == 1)
+                .await;
+            *home.faults.at.lock().unwrap() = Some((nth, side, verdict));
+            *home.jail.unavailable.lock().unwrap() = false;
+            home.model.says([Says::Waits(permits.clone(), crate::ports::text("Here."))]);
+            permits.add_permits(1);
+            home.completes_in_time(&trigger).await;
+            at_work.stop().await;
+            assert!(home.faults.at.lock().unwrap().is_none(), "{nth} {side:?}");
+            home.check_whole(&[trigger]).await;
+        }
+    }
 }

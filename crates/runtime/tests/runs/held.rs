@@ -1,11 +1,14 @@
 //! Runs that wait for a cause to go away, and go on when it is gone.
 
-use thought_contract::event::EventType;
-use thought_contract::payload::NoticeRequested;
+use thought_contract::draft;
+use thought_contract::event::{EventType, SourceName};
+use thought_contract::payload::{DeclarationActivated, NoticeRequested};
 use thought_contract::run::{HeldReason, RunState};
+use thought_protocol::Sensitive;
+use thought_store::command::NewDeclaration;
 
 use crate::ports::{NOON_MS, binding};
-use crate::support::{CHAT, Home, TELEGRAM, package};
+use crate::support::{CHAT, Home, TELEGRAM, package, worker_sha256};
 
 const HALF_DAY_MS: i64 = 43_200_000;
 
@@ -20,8 +23,7 @@ async fn without_a_provider_a_run_is_held_and_goes_on_once_there_is_one() {
     assert!(run.snapshot.is_none() && run.attempts == 0);
     assert_eq!(home.standing(TELEGRAM).await, (1, 0));
     *home.model.binding.lock().unwrap() = Ok(binding("model-1"));
-    home.time.advance_ms(30_000);
-    home.until(&trigger, RunState::Completed).await;
+    home.completes_in_time(&trigger).await;
     assert_eq!(home.standing(TELEGRAM).await, (1, 1));
     at_work.stop().await;
     home.check_whole(&[trigger]).await;
@@ -37,8 +39,7 @@ async fn without_a_jail_nothing_is_recorded_and_nothing_asked() {
     assert_eq!(run.reason.as_deref(), Some("sandbox-unavailable"));
     assert_eq!((home.attempts(&run.id).await.len(), home.model.request_count()), (0, 0));
     *home.jail.unavailable.lock().unwrap() = false;
-    home.time.advance_ms(30_000);
-    home.until(&trigger, RunState::Completed).await;
+    home.completes_in_time(&trigger).await;
     at_work.stop().await;
 }
 
@@ -65,12 +66,14 @@ async fn a_spent_day_holds_until_the_next_one() {
     let second = home.message(2, "More?").await;
     let run = home.until(&second, RunState::Held).await;
     assert_eq!(run.reason.as_deref(), Some("daily-budget"));
-    home.time.advance_ms(30_000);
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    for _ in 0..3 {
+        home.time.advance_ms(30_000);
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    }
     assert_eq!(home.model.request_count(), 1);
     home.time.advance_ms(HALF_DAY_MS);
     assert!(home.now().ms() > NOON_MS + HALF_DAY_MS);
-    home.until(&second, RunState::Completed).await;
+    home.completes_in_time(&second).await;
     at_work.stop().await;
     home.check_whole(&[first, second]).await;
 }
@@ -101,7 +104,11 @@ async fn a_held_run_is_told_once_a_chat_and_day() {
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(home.events(EventType::NoticeRequested).await.len(), 2);
     home.time.advance_ms(HALF_DAY_MS);
-    home.wait_for("the next day's", async || home.events(EventType::NoticeRequested).await.len() == 4).await;
+    home.wait_for("the next day's", async || {
+        home.time.advance_ms(30_000);
+        home.events(EventType::NoticeRequested).await.len() == 4
+    })
+    .await;
     at_work.stop().await;
 }
 
@@ -117,9 +124,8 @@ async fn behind_a_held_run_its_conversation_waits_and_another_is_held_itself() {
     home.until(&other, RunState::Held).await;
     home.until(&second, RunState::Admitted).await;
     *home.model.binding.lock().unwrap() = Ok(binding("model-1"));
-    home.time.advance_ms(30_000);
     for trigger in [&first, &second, &other] {
-        home.until(trigger, RunState::Completed).await;
+        home.completes_in_time(trigger).await;
     }
     at_work.stop().await;
     home.check_whole(&[first, second, other]).await;
@@ -138,4 +144,44 @@ async fn a_held_run_survives_a_restart() {
     home.until(&trigger, RunState::Completed).await;
     at_work.stop().await;
     home.check_whole(&[trigger]).await;
+}
+
+#[tokio::test]
+async fn another_proposal_manifest_than_the_activated_one_holds_until_a_version_with_this_one() {
+    let home = Home::bare().await;
+    home.document("identity.md", "identity", "I am the Stream.").await;
+    let package = package(TELEGRAM, |text| text);
+    let declaration = package.declaration();
+    let row = NewDeclaration {
+        id: TELEGRAM.to_owned(),
+        version: 1,
+        expected_active: None,
+        fingerprint: package.fingerprint().clone(),
+        declaration: Sensitive::new(declaration.canonical_bytes().to_vec()),
+        prompt: Sensitive::new(b"Be kind.".to_vec()),
+        manifest: Sensitive::new(b"{}".to_vec()),
+        sources: vec![(SourceName::new("telegram:stream"), 0)],
+    };
+    let payload = DeclarationActivated {
+        declaration: TELEGRAM.to_owned(),
+        version: 1,
+        fingerprint: package.fingerprint().clone(),
+        sources: vec![],
+        worker_sha256: worker_sha256(),
+    };
+    let event = draft::declaration_activated(&payload, home.now()).unwrap();
+    home.store.activator().install(event, row).await.unwrap();
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    let run = home.until(&trigger, RunState::Held).await;
+    assert_eq!(run.reason.as_deref(), Some("manifest-changed"));
+    assert_eq!(home.jail.checkouts.load(std::sync::atomic::Ordering::SeqCst), 0);
+    at_work.stop().await;
+    home.install(&crate::support::package(TELEGRAM, |text| text.replace("version: 1", "version: 2")))
+        .await
+        .unwrap();
+    let at_work = home.start().await;
+    let run = home.until(&trigger, RunState::Completed).await;
+    assert_eq!(run.version, 2);
+    at_work.stop().await;
 }

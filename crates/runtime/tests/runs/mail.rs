@@ -6,6 +6,7 @@ use thought_contract::payload::{AgentMessage, DerivedAgentMessage};
 use thought_contract::run::{HeldReason, RunState};
 use thought_protocol::EventId;
 use thought_runtime::mail::{Error, Outgoing, SendStatus, Sent, response, send, status, wait};
+use thought_runtime::port::TokioSleeper;
 use thought_store::StoreError;
 
 use crate::ports::{Says, status as http};
@@ -47,7 +48,7 @@ async fn a_message_is_answered_by_a_typed_response_that_its_sender_reads() {
     let at_work = home.consumer(AGENT).await.unwrap();
     let sent = say(&home, "t-1", "m-1", "What do you make of this?").await;
     assert_eq!((sent.status, sent.run), (SendStatus::Accepted, None));
-    let done = wait(&home.reader(), &*home.time, &sent.event, 20).await.unwrap();
+    let done = wait(&home.reader(), &TokioSleeper, &sent.event, 20).await.unwrap();
     assert_eq!(done.status, SendStatus::Completed);
     assert_eq!(response(&home.reader(), &sent.event).await.unwrap().expose(), "Answer 1.");
 
@@ -148,7 +149,7 @@ async fn a_run_without_an_answer_leaves_no_response() {
     home.model.says([Says::Reply(http(401, None))]);
     let at_work = home.consumer(AGENT).await.unwrap();
     let sent = say(&home, "t-1", "m-1", "Hello").await;
-    let done = wait(&home.reader(), &*home.time, &sent.event, 20).await.unwrap();
+    let done = wait(&home.reader(), &TokioSleeper, &sent.event, 20).await.unwrap();
     assert_eq!(done.status, SendStatus::Failed);
     assert!(matches!(
         response(&home.reader(), &sent.event).await,

@@ -150,7 +150,20 @@ async fn a_worker_that_lies_or_dies_settles_nothing() {
         assert_eq!(home.ended(&run).await.1, reason, "{behaviour:?}");
         assert_eq!(home.model.request_count(), requests, "{behaviour:?}");
         assert!(home.events(EventType::MessageObservation).await.is_empty());
+        let told = if reason.ends_with("-mismatch") { vec![run.id.to_string()] } else { vec![] };
+        assert_eq!(home.incidents(reason).await, told, "{behaviour:?}");
     }
+}
+
+#[tokio::test]
+async fn the_runner_without_a_model_asks_and_jails_nothing() {
+    let home = Home::with(|text| text.replace("runner: pi", "runner: deterministic")).await;
+    let (run, states) = one(&home, vec![], RunState::Completed).await;
+    assert_eq!(states, [AttemptState::Answered]);
+    assert_eq!((home.model.request_count(), home.attempts(&run.id).await[0].sandbox.as_str()), (0, "none"));
+    let output = home.reader().event(run.output.unwrap()).await.unwrap().unwrap();
+    let said: thought_contract::payload::MessageObservation = output.payload().unwrap();
+    assert_eq!((said.summary.as_str(), said.model.as_str()), ("Received.", "deterministic"));
 }
 
 #[tokio::test]

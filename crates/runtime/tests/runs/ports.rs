@@ -15,6 +15,7 @@ use thought_runtime::port::{
     Sleeper, Worker,
 };
 use thought_store::BoxFuture;
+use thought_store_sqlite::{Faults, Verdict};
 use tokio::sync::{Semaphore, watch};
 
 /// 2026-11-30T12:00:00.000Z.
@@ -316,5 +317,46 @@ impl CrashPoints for FakeCrash {
             // Without a message: the unwinding is the crash.
             std::panic::resume_unwind(Box::new(name));
         }
+    }
+}
+
+/// Spoils one commit of the store.
+#[derive(Default)]
+pub(crate) struct FakeFaults {
+    /// How many commits from now, on which side of durability, and how.
+    pub(crate) at: Mutex<Option<(u32, Side, Verdict)>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+impl FakeFaults {
+    fn pass(&self, side: Side) -> Verdict {
+        let mut at = self.at.lock().unwrap();
+        match &mut *at {
+            Some((left, when, _)) if *when == side && *left > 1 => {
+                *left -= 1;
+                Verdict::Proceed
+            }
+            Some((_, when, verdict)) if *when == side => {
+                let verdict = *verdict;
+                *at = None;
+                verdict
+            }
+            _ => Verdict::Proceed,
+        }
+    }
+}
+
+impl Faults for FakeFaults {
+    fn before_commit(&self, _transaction: u64) -> Verdict {
+        self.pass(Side::Before)
+    }
+
+    fn after_commit(&self, _transaction: u64) -> Verdict {
+        self.pass(Side::After)
     }
 }

@@ -65,8 +65,7 @@ async fn a_run_that_waits_for_a_delivery_is_left_admitted() {
     assert_eq!((run.state, run.attempts), (RunState::Admitted, 0));
     assert_eq!(home.standing(TELEGRAM).await, (2, 1));
     let at_work = home.start().await;
-    home.time.advance_ms(30_000);
-    home.until(&second, RunState::Completed).await;
+    home.completes_in_time(&second).await;
     at_work.stop().await;
     home.check_whole(&[first, second]).await;
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use thought_contract::draft::{self, Draft};
 use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload::{
-    DeliveredChunk, DeliveryKind, DeliveryTelegram, FileVersion, MessageObservation, RunEnded,
+    DeliveredChunk, DeliveryKind, DeliveryTelegram, FileVersion, Incident, MessageObservation, RunEnded,
     TelegramMessage,
 };
 use thought_contract::run::RunState;
@@ -25,7 +25,7 @@ use thought_store::row::{AttemptRow, EventFilter, RunFilter, RunRow};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 use tokio::task::JoinHandle;
 
-use crate::ports::{FakeCrash, FakeDocuments, FakeJail, FakeModel, GRACE_MS, Time};
+use crate::ports::{FakeCrash, FakeDocuments, FakeFaults, FakeJail, FakeModel, GRACE_MS, Time};
 
 pub(crate) const TELEGRAM: &str = "stream-telegram-conversation";
 pub(crate) const AGENT: &str = "stream-agent-conversation";
@@ -39,6 +39,7 @@ pub(crate) struct Home {
     pub(crate) model: Arc<FakeModel>,
     pub(crate) documents: Arc<FakeDocuments>,
     pub(crate) crash: Arc<FakeCrash>,
+    pub(crate) faults: Arc<FakeFaults>,
 }
 
 /// A consumer at work.
@@ -60,8 +61,7 @@ impl AtWork {
 
     /// Waits for the crash that was armed.
     pub(crate) async fn crashed(self) {
-        let ended =
-            tokio::time::timeout(Duration::from_secs(20), self.task).await.expect("the point is passed");
+        let ended = tokio::time::timeout(Duration::from_secs(20), self.task).await.unwrap();
         match ended {
             Ok(Err(Error::Broken(_))) | Err(_) => {}
             Ok(other) => panic!("the consumer ended otherwise: {other:?}"),
@@ -86,7 +86,9 @@ impl Home {
     /// A store with both documents and nothing installed.
     pub(crate) async fn bare() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let engine = SqliteStore::open(&dir.path().join("thought.db"), OpenOptions::create()).unwrap();
+        let faults = Arc::<FakeFaults>::default();
+        let options = OpenOptions { faults: Some(faults.clone()), ..OpenOptions::create() };
+        let engine = SqliteStore::open(&dir.path().join("thought.db"), options).unwrap();
         let time = Arc::new(Time::default());
         let home = Self {
             _dir: dir,
@@ -96,6 +98,7 @@ impl Home {
             model: Arc::default(),
             documents: Arc::default(),
             crash: Arc::default(),
+            faults,
         };
         home.document("memory.md", "memory", "Tea, not coffee.").await;
         home
@@ -218,6 +221,7 @@ impl Home {
             reader: self.reader(),
             runs: self.store.consumer(declaration),
             notices: self.store.notices("runtime"),
+            incidents: self.store.incidents("runtime"),
             jail: self.jail.clone(),
             model: self.model.clone(),
             documents: self.documents.clone(),
@@ -229,6 +233,13 @@ impl Home {
         };
         let consumer = Consumer::open(parts, signal).await?;
         Ok(AtWork { task: tokio::spawn(consumer.run()), stop })
+    }
+
+    /// An incident of a kind, by its subjects.
+    pub(crate) async fn incidents(&self, kind: &str) -> Vec<String> {
+        let events = self.events(EventType::Incident).await;
+        let payloads = events.iter().map(|event| event.payload::<Incident>().unwrap());
+        payloads.filter(|incident| incident.kind == kind).map(|incident| incident.subject).collect()
     }
 
     /// The Telegram consumer.
@@ -267,6 +278,17 @@ impl Home {
             "no run on {trigger} became {state}: {:?}",
             found.iter().map(|run| (run.state, &run.reason)).collect::<Vec<_>>()
         );
+    }
+
+    /// Lets half a minute pass, again and again, until the newest run on a trigger is completed.
+    pub(crate) async fn completes_in_time(&self, trigger: &EventId) -> RunRow {
+        self.wait_for("its completion", async || {
+            self.time.advance_ms(30_000);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            self.runs_on(trigger).await.last().is_some_and(|run| run.state == RunState::Completed)
+        })
+        .await;
+        self.until(trigger, RunState::Completed).await
     }
 
     /// Waits until something holds.
