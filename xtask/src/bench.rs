@@ -6,6 +6,6 @@ use anyhow::{Result, bail};
 ///
 /// # Errors
 /// When a bench cannot run here.
-pub fn run(_arguments: &[String]) -> Result<()> {
+pub(crate) fn run(_arguments: &[String]) -> Result<()> {
     bail!("no bench is built yet")
 }

@@ -10,7 +10,7 @@ use crate::{house, reference};
 ///
 /// # Errors
 /// Names the first check that failed.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     step("format", &["fmt", "--all", "--check"], &[])?;
     house::check()?;
     step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;

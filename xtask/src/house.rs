@@ -54,7 +54,7 @@ const KEPT_APART: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// Names every link that the tables do not allow.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new().no_deps().exec().context("read the workspace's manifests")?;
     let mut problems = Vec::new();
     let rooms: BTreeMap<&str, &[&str]> = ROOMS.iter().copied().collect();

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 ///
 /// # Errors
 /// Names the page that is not current.
-pub fn run(arguments: &[String]) -> Result<()> {
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let is_check = arguments.iter().any(|argument| argument == "--check");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let folder = root.join("docs/reference");

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use thought_contract::declaration::nearest_name;
 use thought_protocol::limits;
 use thought_protocol::packet::{Api, Compat, TokenLimit};
 
@@ -366,9 +367,8 @@ type Problem = (String, String, Option<String>);
 
 impl Telegram {
     fn check(&self) -> Result<(), Problem> {
-        let bad = |key: &str, problem: &str, hint: Option<String>| {
-            Err((key.to_owned(), problem.to_owned(), hint))
-        };
+        let bad =
+            |key: &str, problem: &str, hint: Option<String>| Err((key.to_owned(), problem.to_owned(), hint));
         let name = self.source.strip_prefix("telegram:").unwrap_or_default();
         if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name_byte) {
             return bad("source", "wants telegram: and a name of lower-case letters, digits and -", None);
@@ -376,14 +376,14 @@ impl Telegram {
         if self.token_env.is_some() && self.token_file.is_some() {
             return bad("token_file", "stands beside token_env: keep one of them", None);
         }
-        if let Some(group) = self.allowed_chats.iter().find(|chat| **chat < 0) {
-            if self.allowed_users.is_empty() {
-                return bad(
-                    "allowed_users",
-                    &format!("is empty, and the chat {group} is a group"),
-                    Some("name the people it may listen to there: allowed_users = [ … ]".to_owned()),
-                );
-            }
+        if let Some(group) = self.allowed_chats.iter().find(|chat| **chat < 0)
+            && self.allowed_users.is_empty()
+        {
+            return bad(
+                "allowed_users",
+                &format!("is empty, and the chat {group} is a group"),
+                Some("name the people it may listen to there: allowed_users = [ … ]".to_owned()),
+            );
         }
         if let Some(webhook) = &self.webhook {
             if !webhook.path.starts_with('/') {
@@ -424,9 +424,8 @@ fn syntax(error: &toml::de::Error, text: &str, file: &str) -> Failure {
     if message.starts_with("unknown field") {
         let key = quoted.next().unwrap_or_default().to_owned();
         let known: Vec<&str> = quoted.collect();
-        let failure =
-            Failure::refused("configuration", format!("{file}:{line}: there is no key {key} here"));
-        return match nearest(&key, &known) {
+        let failure = Failure::refused("configuration", format!("{file}:{line}: there is no key {key} here"));
+        return match nearest_name(&key, &known) {
             Some(near) => failure.hint(format!("did you mean {near}? known here: {}", known.join(", "))),
             None => failure.hint(format!("known here: {}", known.join(", "))),
         };
@@ -460,31 +459,6 @@ fn line_of_key(text: &str, dotted: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// The known word that is nearest to a wrong one, if any is near.
-pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|candidate| (distance(word, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

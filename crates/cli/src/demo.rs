@@ -55,7 +55,9 @@ fn fresh_home(named: Option<&Path>) -> Result<PathBuf, Failure> {
             && std::fs::read_dir(named).map_or(true, |mut entries| entries.next().is_some());
         if is_used {
             let message = format!("{} exists; the demonstration wants a fresh home", named.display());
-            return Err(Failure::refused("home-exists", message).hint("leave --home out, or name a new folder"));
+            return Err(
+                Failure::refused("home-exists", message).hint("leave --home out, or name a new folder")
+            );
         }
         return Ok(named.to_owned());
     }
@@ -88,7 +90,11 @@ async fn show(path: &Path, printer: Printer) -> Result<(), Failure> {
             thought_sandbox::Tier::Full => "namespaces, landlock, seccomp, limits",
             thought_sandbox::Tier::LandlockSeccomp => "landlock, seccomp, limits",
         };
-        format!("{}: {layers}; a sealed worker is ready (landlock abi {})", seal.tier.name(), seal.landlock_abi)
+        format!(
+            "{}: {layers}; a sealed worker is ready (landlock abi {})",
+            seal.tier.name(),
+            seal.landlock_abi
+        )
     })?;
     let roles = serve::start(&ready).await?;
     let outcome = turns(&show, &ready, &servers).await;
@@ -222,7 +228,11 @@ impl Turn {
         let value = json!({"run": run.id, "snapshot": snapshot.id, "storedBytes": bytes});
         show.step("run", &value, || {
             let agent = format!("{} v{}", run.declaration, run.version);
-            format!("{}  {agent}  snapshot {} ({bytes} bytes)", short(run.id.as_str()), short(snapshot.id.as_str()))
+            format!(
+                "{}  {agent}  snapshot {} ({bytes} bytes)",
+                short(run.id.as_str()),
+                short(snapshot.id.as_str())
+            )
         })?;
         let attempts = reader.attempts(run.id.clone()).await?;
         let [attempt] = attempts.as_slice() else { return Err(not_there("exactly one attempt")) };
@@ -235,10 +245,13 @@ impl Turn {
         let value = json!({"output": output.envelope.id, "completed": completed.envelope.id});
         show.step("settled", &value, || {
             let (output, completed) = (&output.envelope.id, &completed.envelope.id);
-            format!("output {}  completed {}  one transaction", short(output.as_str()), short(completed.as_str()))
+            format!(
+                "output {}  completed {}  one transaction",
+                short(output.as_str()),
+                short(completed.as_str())
+            )
         })?;
-        let delivery: DeliveryTelegram =
-            self.receipt.payload().map_err(|error| Failure::internal(&error))?;
+        let delivery: DeliveryTelegram = self.receipt.payload().map_err(|error| Failure::internal(&error))?;
         let ids: Vec<i64> = delivery.chunks.iter().filter_map(|chunk| chunk.message_id).collect();
         show.event("receipt", &self.receipt, format!("delivered as message {ids:?}"))
     }
@@ -302,7 +315,10 @@ impl Show {
                 format!("{lead:<14} {thought} {command}")
             }));
             lines.push(String::new());
-            lines.push(format!("Your own: thought init, then thought doctor.  When done here: rm -r {}", path.display()));
+            lines.push(format!(
+                "Your own: thought init, then thought doctor.  When done here: rm -r {}",
+                path.display()
+            ));
             lines
         })
     }

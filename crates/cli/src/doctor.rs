@@ -100,16 +100,20 @@ pub async fn who(home: &Home, reader: &Reader, printer: Printer) -> Result<(), F
     let chats = reader.refused_chats(crate::command::status::channel_source(home)).await?;
     if printer.is_json() {
         return chats.iter().try_for_each(|row| {
-            printer.object(&json!({"id": row.chat, "kind": row.kind, "lastAt": row.last_at, "count": row.count}))
+            printer
+                .object(&json!({"id": row.chat, "kind": row.kind, "lastAt": row.last_at, "count": row.count}))
         });
     }
     if chats.is_empty() {
-        printer.line("nobody who is not admitted wrote to the bot; write to it once while thought serve runs")?;
+        printer
+            .line("nobody who is not admitted wrote to the bot; write to it once while thought serve runs")?;
         return Ok(());
     }
     let rows: Vec<Vec<String>> = chats
         .iter()
-        .map(|row| vec![row.chat.to_string(), row.kind.clone(), row.count.to_string(), row.last_at.to_string()])
+        .map(|row| {
+            vec![row.chat.to_string(), row.kind.clone(), row.count.to_string(), row.last_at.to_string()]
+        })
         .collect();
     printer.table(&["chat", "kind", "updates", "last"], &rows)?;
     printer.remark(&format!("to admit one, in thought.toml: allowed_chats = [{}]", chats[0].chat));
@@ -210,7 +214,8 @@ fn check_jail(home: &Home, report: &mut Report) {
     let tried: JailReport = thought_sandbox::probe(&launcher);
     match &tried.outcome {
         Ok(evidence) => {
-            let text = format!("{}: every layer in place, landlock abi {}", tier.name(), evidence.landlock_abi);
+            let text =
+                format!("{}: every layer in place, landlock abi {}", tier.name(), evidence.landlock_abi);
             report.machine("jail", State::Ok, text, None);
         }
         Err(error) => {
@@ -272,10 +277,14 @@ async fn check_provider(home: &Home, name: &str, provider: &Provider, report: &m
             format!("{root} answers, but has no model {model}"),
             Some(format!("set model in [provider.{name}] of thought.toml, or fetch it: ollama pull {model}")),
         ),
-        Reachability::KeyRefused { status } => {
-            (State::Fail, format!("{root} refuses the key (status {status})"), Some("set a valid key".to_owned()))
+        Reachability::KeyRefused { status } => (
+            State::Fail,
+            format!("{root} refuses the key (status {status})"),
+            Some("set a valid key".to_owned()),
+        ),
+        Reachability::OtherStatus { status } => {
+            (State::Warn, format!("{root} answers with status {status}"), None)
         }
-        Reachability::OtherStatus { status } => (State::Warn, format!("{root} answers with status {status}"), None),
         Reachability::Unreachable { reason } => {
             (State::Fail, format!("{root} cannot be reached ({})", reason.code()), None)
         }

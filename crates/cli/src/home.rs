@@ -109,9 +109,8 @@ impl Home {
     /// [`Failure`] naming the file and the problem.
     pub fn read_text(&self, relative: &Path, bytes_max: usize) -> Result<String, Failure> {
         let bytes = read_below(&self.path, relative, bytes_max)?;
-        String::from_utf8(bytes).map_err(|_error| {
-            Failure::refused("not-utf8", format!("{} is not UTF-8", relative.display()))
-        })
+        String::from_utf8(bytes)
+            .map_err(|_error| Failure::refused("not-utf8", format!("{} is not UTF-8", relative.display())))
     }
 }
 
@@ -246,8 +245,7 @@ fn problem(errno: rustix::io::Errno) -> ReadProblem {
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     use std::io::Write;
     let write = || {
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };

@@ -101,8 +101,9 @@ pub fn run(
     if named.join(CONFIGURATION).symlink_metadata().is_ok() {
         let home = home::Home::open(Some(&named))?;
         let value = json!({"home": home.path, "created": false});
-        return printer
-            .either(&value, || vec![format!("{} is a home already; nothing was changed", home.path.display())]);
+        return printer.either(&value, || {
+            vec![format!("{} is a home already; nothing was changed", home.path.display())]
+        });
     }
     let ingress = if env::secret(TOKEN_VARIABLE).is_some() { Ingress::Poll } else { Ingress::Off };
     let plan = Plan {
@@ -171,8 +172,11 @@ pub fn make(path: &Path, plan: &Plan) -> Result<std::path::PathBuf, Failure> {
     for folder in ["agents", "prompts", "context", "blobs", "run"] {
         home::make_folder(&path.join(folder))?;
     }
-    let places =
-        [(ShippedPlace::Agents, "agents"), (ShippedPlace::Prompts, "prompts"), (ShippedPlace::Context, "context")];
+    let places = [
+        (ShippedPlace::Agents, "agents"),
+        (ShippedPlace::Prompts, "prompts"),
+        (ShippedPlace::Context, "context"),
+    ];
     for (place, folder) in places {
         for file in shipped_in(place) {
             home::write_new(&path.join(folder).join(file.name), file.text.as_bytes())?;
@@ -192,7 +196,9 @@ fn configuration(plan: &Plan) -> String {
         // Writing into a String does not fail.
         let _infallible = writeln!(text, "{content}");
     };
-    line("# The configuration of this home. It never holds a secret, only the name of a variable or file that does.");
+    line(
+        "# The configuration of this home. It never holds a secret, only the name of a variable or file that does.",
+    );
     line("[operator]");
     line(&format!("names = [{}]  # the people who may decide", quoted(&plan.operator)));
     line("\n[store]\nurl = \"sqlite:thought.db\"");

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use thought_protocol::frame::{FrameKind, HEADER_BYTES, decode_header, encode_header};
 use thought_runtime::port::{Jail, JailError, JailErrorKind, Worker};
 use thought_sandbox::{
-    JailReport, LaunchError, Launcher, Recommendation, SealEvidence, SealedWorker, Tier, WarmPool, WorkerLimits,
-    WorkerProcess,
+    JailReport, LaunchError, Launcher, Recommendation, SealEvidence, SealedWorker, Tier, WarmPool,
+    WorkerLimits, WorkerProcess,
 };
 use thought_store::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -182,7 +182,12 @@ impl Cell {
         }
     }
 
-    async fn exchange(&mut self, send: FrameKind, body: &[u8], expect: FrameKind) -> Result<Vec<u8>, JailError> {
+    async fn exchange(
+        &mut self,
+        send: FrameKind,
+        body: &[u8],
+        expect: FrameKind,
+    ) -> Result<Vec<u8>, JailError> {
         let Some(channel) = self.channel.as_mut() else { return Err(worker_failed("worker-channel")) };
         let header = encode_header(send, body.len()).map_err(|error| reason(&error))?;
         let sent = async {

@@ -60,8 +60,7 @@ fn named(home: &Home, variable: Option<&str>, file: Option<&Path>) -> Result<Sec
         return Err(Failure::refused("open-to-others", format!("the key file {shown} is open to others"))
             .hint(format!("chmod 600 {}", path.display())));
     }
-    let bytes =
-        read_regular(&path, SECRET_BYTES_MAX).map_err(|problem| problem.failure(Path::new(file)))?;
+    let bytes = read_regular(&path, SECRET_BYTES_MAX).map_err(|problem| problem.failure(Path::new(file)))?;
     let text = String::from_utf8(bytes)
         .map_err(|_error| Failure::refused("not-utf8", format!("the key file {shown} is not UTF-8")))?;
     let text = text.trim().to_owned();

@@ -111,7 +111,8 @@ fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
         Taken::Ours(lock) => Ok(lock),
         Taken::Held => {
             let message = format!("another thought serve works on {}", home.path.display());
-            Err(Failure::new(Exit::Conflict, "already-serving", message).hint("stop it first, or name another --home"))
+            Err(Failure::new(Exit::Conflict, "already-serving", message)
+                .hint("stop it first, or name another --home"))
         }
     }
 }
@@ -122,7 +123,8 @@ async fn install(home: &Home, store: &Store, printer: Printer) -> Result<(), Fai
     let mut worker: Option<Sha256Hex> = None;
     for file in files::files(home)? {
         let package = files::read(home, &file)?;
-        let standing = declarations::standing(&reader, &package).await.map_err(|error| Failure::internal(&error))?;
+        let standing =
+            declarations::standing(&reader, &package).await.map_err(|error| Failure::internal(&error))?;
         if standing != Standing::NotInstalled {
             continue;
         }
@@ -230,9 +232,8 @@ async fn consume(
         crash: hardening::crash_points(),
         settings,
     };
-    let consumer = Consumer::open(parts, stop)
-        .await
-        .map_err(|error| Failure::refused("declaration", chain(&error)))?;
+    let consumer =
+        Consumer::open(parts, stop).await.map_err(|error| Failure::refused("declaration", chain(&error)))?;
     tasks.spawn(async move { consumer.run().await.map_err(|error| Failure::internal(&error)) });
     Ok(())
 }

@@ -19,8 +19,9 @@ pub async fn show(reader: &Reader, printer: Printer, run: &str, content: Content
     let run = find(reader, run).await?;
     let Some(row) = reader.snapshot(run.id.clone()).await? else {
         let message = format!("run {} has no snapshot", run.id);
-        return Err(Failure::new(Exit::NotFound, "no-snapshot", message)
-            .hint("a run gets its snapshot when its first attempt begins; thought run-show tells why it waits"));
+        return Err(Failure::new(Exit::NotFound, "no-snapshot", message).hint(
+            "a run gets its snapshot when its first attempt begins; thought run-show tells why it waits",
+        ));
     };
     let (snapshot, packet) = thought_runtime::context::rebuild(reader, &NoImages, &run.id)
         .await

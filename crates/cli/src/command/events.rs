@@ -1,12 +1,12 @@
 //! `event-list` and `event-show`.
 
 use serde_json::{Value, json};
+use thought_contract::declaration::nearest_name;
 use thought_contract::event::{EventType, Privacy, SourceName, StoredEvent};
 use thought_store::handle::Reader;
 use thought_store::row::EventFilter;
 
 use super::resolve::{resolve, short};
-use crate::config::nearest;
 use crate::exit::{Exit, Failure};
 use crate::print::Printer;
 
@@ -95,7 +95,7 @@ fn event_type(text: &str) -> Result<EventType, Failure> {
     let known: Vec<&str> = EventType::ALL.iter().map(|t| &t.as_str()["stream.thought.".len()..]).collect();
     let failure = Failure::new(Exit::Usage, "unknown-type", "there is no event type of this name".to_owned());
     let short = text.trim_start_matches("stream.thought.");
-    Err(match nearest(short, &known) {
+    Err(match nearest_name(short, &known) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure.hint(format!("one of: {}", known.join(" "))),
     })

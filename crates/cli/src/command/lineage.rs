@@ -24,7 +24,8 @@ pub async fn show(reader: &Reader, printer: Printer, id: &str) -> Result<(), Fai
     let id: EventId = resolve(reader, id, "evt", "event").await?;
     let event = reader.event(id.clone()).await?.ok_or_else(|| Failure::not_found("event", id.as_str()))?;
     let root = event.envelope.root_id.clone();
-    let filter = EventFilter { root: Some(root.clone()), limit: LINEAGE_EVENTS_MAX, ..EventFilter::default() };
+    let filter =
+        EventFilter { root: Some(root.clone()), limit: LINEAGE_EVENTS_MAX, ..EventFilter::default() };
     let events = reader.events(filter).await?;
     let mut children: BTreeMap<Option<EventId>, Vec<&StoredEvent>> = BTreeMap::new();
     for event in &events {

@@ -12,7 +12,12 @@ use crate::exit::{Exit, Failure};
 ///
 /// # Errors
 /// [`Failure`]: not an id of this kind (2), not there (5), ambiguous with the candidates (3).
-pub async fn resolve<T: FromStr>(reader: &Reader, text: &str, prefix: &str, what: &str) -> Result<T, Failure> {
+pub async fn resolve<T: FromStr>(
+    reader: &Reader,
+    text: &str,
+    prefix: &str,
+    what: &str,
+) -> Result<T, Failure> {
     let usage = || {
         let message = format!("{text} is no id of a {what}");
         let hint = format!(

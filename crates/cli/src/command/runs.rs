@@ -36,9 +36,10 @@ pub struct ListOptions {
 /// # Errors
 /// [`Failure`]: an unknown run in `--after`, a store that cannot be read.
 pub async fn list(reader: &Reader, printer: Printer, options: ListOptions) -> Result<(), Failure> {
-    let states = options.state.iter().flat_map(|shown| {
-        RunState::ALL.iter().copied().filter(move |state| state.shown() == shown.as_str())
-    });
+    let states = options
+        .state
+        .iter()
+        .flat_map(|shown| RunState::ALL.iter().copied().filter(move |state| state.shown() == shown.as_str()));
     let after_ordinal = match &options.after {
         Some(text) => find(reader, text).await?.ordinal,
         None => 0,
@@ -113,11 +114,11 @@ fn run_row(run: &RunRow) -> Vec<String> {
 /// [`Failure`] when its completed event cannot be read.
 pub async fn run_json(reader: &Reader, run: &RunRow) -> Result<Value, Failure> {
     let mut proposals = Vec::new();
-    if let (RunState::Completed, Some(terminal)) = (run.state, &run.terminal) {
-        if let Some(event) = reader.event(terminal.clone()).await? {
-            let completed: RunCompleted = event.payload().map_err(|error| Failure::internal(&error))?;
-            proposals = completed.proposals.into_iter().map(|reference| reference.event).collect();
-        }
+    if let (RunState::Completed, Some(terminal)) = (run.state, &run.terminal)
+        && let Some(event) = reader.event(terminal.clone()).await?
+    {
+        let completed: RunCompleted = event.payload().map_err(|error| Failure::internal(&error))?;
+        proposals = completed.proposals.into_iter().map(|reference| reference.event).collect();
     }
     let mut value = json!({
         "id": run.id, "agent": run.declaration, "version": run.version, "trigger": run.trigger,
@@ -178,18 +179,15 @@ pub async fn show(reader: &Reader, printer: Printer, id: &str) -> Result<(), Fai
 }
 
 fn attempt_line(attempt: &AttemptRow) -> String {
-    let took = attempt.ended_at.map_or(String::new(), |ended: Timestamp| {
-        format!(", {} ms", ended.since_ms(attempt.started_at))
-    });
+    let took = attempt
+        .ended_at
+        .map_or(String::new(), |ended: Timestamp| format!(", {} ms", ended.since_ms(attempt.started_at)));
     let reason = attempt.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
     let tokens = match (attempt.input_tokens, attempt.output_tokens) {
         (Some(input), Some(output)) => format!(", {input} tokens in, {output} out"),
         _ => String::new(),
     };
-    format!(
-        "attempt   {} {}{reason}, jail {}{took}{tokens}",
-        attempt.ordinal, attempt.state, attempt.sandbox
-    )
+    format!("attempt   {} {}{reason}, jail {}{took}{tokens}", attempt.ordinal, attempt.state, attempt.sandbox)
 }
 
 /// `run-abandon`.

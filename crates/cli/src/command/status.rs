@@ -41,9 +41,9 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
         .iter()
         .map(|row| json!({"source": row.source, "head": row.head, "headSha256": row.head_sha256}))
         .collect();
-    let head_of = |name: &SourceName| sources.iter().find(|row| row.source == *name).map_or(0, |row| row.head);
-    let held_filter =
-        RunFilter { states: vec![RunState::Held], limit: ROWS_SHOWN, ..RunFilter::default() };
+    let head_of =
+        |name: &SourceName| sources.iter().find(|row| row.source == *name).map_or(0, |row| row.head);
+    let held_filter = RunFilter { states: vec![RunState::Held], limit: ROWS_SHOWN, ..RunFilter::default() };
     let held = reader.runs(held_filter).await?;
     let mut consumers = Vec::new();
     for row in reader.consumers().await? {
@@ -65,8 +65,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let channel = channel_source(home);
     let counts = reader.spool_counts(channel.clone()).await?;
     let refused = reader.refused_chats(channel.clone()).await?;
-    let refused: Vec<Value> =
-        refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
+    let refused: Vec<Value> = refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
     let unfinished = reader.unfinished_deliveries(channel, ROWS_SHOWN).await?;
     let named = |wanted: DeliveryState| -> Vec<Value> {
         unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
@@ -110,7 +109,8 @@ fn channel_json(home: &Home) -> Value {
     let Some(telegram) = &home.config.telegram else { return json!({"ingress": "off"}) };
     let mut value = json!({"ingress": telegram.ingress.as_str()});
     if let Ok(problem) = std::fs::read_to_string(home.below(CHANNEL_PROBLEM)) {
-        let problem: String = problem.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(200).collect();
+        let problem: String =
+            problem.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(200).collect();
         if !problem.is_empty() {
             value["problem"] = json!(problem);
         }
@@ -127,27 +127,23 @@ fn page(value: &Value) -> Vec<String> {
     for row in list("consumers") {
         lines.push(format!(
             "consumer   {} v{} on {}: settled up to {}, {} behind",
-            text(&row["agent"]), row["version"], text(&row["source"]), row["progress"], row["lag"]
+            text(&row["agent"]),
+            row["version"],
+            text(&row["source"]),
+            row["progress"],
+            row["lag"]
         ));
         for run in row["held"].as_array().into_iter().flatten() {
             lines.push(format!(
                 "  held     {} ({}) since {}",
-                short(&text(&run["run"])), text(&run["reason"]), text(&run["since"])
+                short(&text(&run["run"])),
+                text(&run["reason"]),
+                text(&run["since"])
             ));
         }
     }
-    let runs: Vec<String> = value["runs"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
-    lines.push(format!("runs       {}", if runs.is_empty() { "none yet".to_owned() } else { runs.join(", ") }));
-    for (state, hint) in [("undelivered", "will not arrive"), ("uncertain", "may or may not have arrived")] {
-        for id in value["deliveries"][state].as_array().into_iter().flatten() {
-            lines.push(format!("delivery   {} {hint}", short(&text(id))));
-        }
-    }
+    lines.push(format!("runs       {}", run_counts(value)));
+    lines.extend(deliveries(value));
     let updates = &value["updates"];
     lines.push(format!(
         "updates    {} pending, {} parked, {} dropped",
@@ -156,19 +152,44 @@ fn page(value: &Value) -> Vec<String> {
     for chat in list("refusedChats") {
         lines.push(format!(
             "  refused  a {} chat wrote; to admit it: allowed_chats = [{}]",
-            text(&chat["kind"]), chat["id"]
+            text(&chat["kind"]),
+            chat["id"]
         ));
     }
     for row in list("usage") {
         lines.push(format!(
             "usage      {} {}: {} requests, {} tokens in, {} out",
-            text(&row["day"]), text(&row["agent"]), row["requests"], row["inputTokens"], row["outputTokens"]
+            text(&row["day"]),
+            text(&row["agent"]),
+            row["requests"],
+            row["inputTokens"],
+            row["outputTokens"]
         ));
     }
     for row in list("sources") {
         let sha = text(&row["headSha256"]);
-        lines.push(format!("source     {} #{} {}", text(&row["source"]), row["head"], &sha[..sha.len().min(16)]));
+        lines.push(format!(
+            "source     {} #{} {}",
+            text(&row["source"]),
+            row["head"],
+            &sha[..sha.len().min(16)]
+        ));
     }
     lines.push(format!("incidents  {}", value["incidents"]));
     lines
+}
+
+fn run_counts(value: &Value) -> String {
+    let counts = value["runs"].as_object().into_iter().flatten();
+    let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {state}")).collect();
+    if counts.is_empty() { "none yet".to_owned() } else { counts.join(", ") }
+}
+
+fn deliveries(value: &Value) -> Vec<String> {
+    let states = [("undelivered", "will not arrive"), ("uncertain", "may or may not have arrived")];
+    let told = |(state, what): (&str, &str)| -> Vec<String> {
+        let ids = value["deliveries"][state].as_array().into_iter().flatten().filter_map(Value::as_str);
+        ids.map(|id| format!("delivery   {} {what}", short(id))).collect()
+    };
+    states.into_iter().flat_map(told).collect()
 }

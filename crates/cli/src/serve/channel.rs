@@ -147,10 +147,10 @@ async fn tell_problem(home: Arc<Home>, mut state: watch::Receiver<ChannelState>,
             Some(code) => std::fs::write(&file, code),
             None => std::fs::remove_file(&file),
         };
-        if let Err(error) = told {
-            if error.kind() != std::io::ErrorKind::NotFound {
-                tracing::warn!(target: "thought::serve", kind = %error.kind(), "status cannot be told of the channel");
-            }
+        if let Err(error) = told
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(target: "thought::serve", kind = %error.kind(), "status cannot be told of the channel");
         }
         match stop.unless(state.changed()).await {
             Some(Ok(())) => {}

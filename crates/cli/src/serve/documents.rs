@@ -139,7 +139,9 @@ fn token() -> Result<String, Failure> {
     let filled = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
     match filled {
         Ok(16) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-        Ok(_) | Err(_) => Err(Failure::new(Exit::Machine, "no-randomness", "ask the system for random bytes")),
+        Ok(_) | Err(_) => {
+            Err(Failure::new(Exit::Machine, "no-randomness", "ask the system for random bytes"))
+        }
     }
 }
 
