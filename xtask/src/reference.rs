@@ -14,19 +14,20 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let is_check = arguments.iter().any(|argument| argument == "--check");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let folder = root.join("docs/reference");
+    let folder = root.join("docs");
     let binary = binary()?;
-    let pages = [("commands.md", commands(&binary)?)];
+    let mut pages = vec![("reference/commands.md".to_owned(), commands(&binary)?)];
+    pages.extend(manual(&binary)?);
     let mut stale = Vec::new();
     for (name, text) in pages {
-        let path = folder.join(name);
+        let path = folder.join(&name);
         if std::fs::read_to_string(&path).unwrap_or_default() == text {
             continue;
         }
         if is_check {
-            stale.push(format!("docs/reference/{name}"));
+            stale.push(format!("docs/{name}"));
         } else {
-            std::fs::create_dir_all(&folder)?;
+            std::fs::create_dir_all(path.parent().unwrap_or(&folder))?;
             std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         }
     }
@@ -67,6 +68,24 @@ fn commands(binary: &Path) -> Result<String> {
         page.push_str(&format!("\n## {command}\n\n```text\n{}```\n", help(binary, &[&command])?));
     }
     Ok(page)
+}
+
+/// The manual pages as the binary writes them.
+#[expect(clippy::disallowed_methods, reason = "a chore asks the built binary for its manual")]
+fn manual(binary: &Path) -> Result<Vec<(String, String)>> {
+    let folder = tempfile::tempdir()?;
+    let written = Command::new(binary).env_clear().arg("man").arg("--output").arg(folder.path()).output()?;
+    if !written.status.success() {
+        bail!("the binary did not write its manual");
+    }
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(folder.path())? {
+        let entry = entry?;
+        let name = format!("man/{}", entry.file_name().to_string_lossy());
+        pages.push((name, std::fs::read_to_string(entry.path())?));
+    }
+    pages.sort();
+    Ok(pages)
 }
 
 /// The names in the section `Commands:` of a help text.
