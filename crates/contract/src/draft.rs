@@ -621,3 +621,144 @@ pub fn incident(role: &str, payload: &p::Incident, occurred_at: Timestamp) -> Re
         payload,
     })
 }
+
+/// A memory change that a person proposed again or in reverse: under the origin's root, from the origin.
+///
+/// # Errors
+/// As [`telegram_message`].
+pub fn operator_memory_change_proposed(
+    origin: &StoredEvent,
+    payload: &p::OperatorMemoryChangeProposed,
+    occurred_at: Timestamp,
+) -> Result<Draft, DraftError> {
+    build(Parts {
+        event_type: EventType::OperatorMemoryChangeProposed,
+        source: SourceName::new("operator:proposals"),
+        actor: format!("human:{}", payload.operator),
+        root: Root::Of(origin.envelope.root_id.clone()),
+        parent: Some(origin.envelope.id.clone()),
+        identity: vec![
+            (&payload.origin).into(),
+            (&payload.target.version_id).into(),
+            json!(payload.purpose),
+        ],
+        equality: Equality::Whole,
+        correlation_id: origin.envelope.correlation_id.clone(),
+        external_id: None,
+        conversation: None,
+        occurred_at,
+        payload,
+    })
+}
+
+/// A person's word on a proposal: one per proposal, whoever says it.
+///
+/// # Errors
+/// As [`telegram_message`].
+pub fn proposal_decision(
+    proposal: &StoredEvent,
+    payload: &p::ProposalDecision,
+    occurred_at: Timestamp,
+) -> Result<Draft, DraftError> {
+    let equality = Equality::Narrow(vec![
+        json!(payload.proposal_kind),
+        json!(payload.disposition),
+        json!(payload.replacement.as_ref().map(|replacement| &replacement.text)),
+        json!(payload.operator),
+    ]);
+    build(Parts {
+        event_type: EventType::ProposalDecision,
+        source: SourceName::new("review:decisions"),
+        actor: format!("human:{}", payload.operator),
+        root: Root::Of(proposal.envelope.root_id.clone()),
+        parent: Some(proposal.envelope.id.clone()),
+        identity: vec![(&payload.proposal).into()],
+        equality,
+        correlation_id: Some(payload.proposal.to_string()),
+        external_id: None,
+        conversation: None,
+        occurred_at,
+        payload,
+    })
+}
+
+/// A correction that counts: under the target's root, from the decision or command it rests on.
+///
+/// # Errors
+/// As [`telegram_message`].
+pub fn judgment_recorded(
+    payload: &p::JudgmentRecorded,
+    occurred_at: Timestamp,
+) -> Result<Draft, DraftError> {
+    build(Parts {
+        event_type: EventType::JudgmentRecorded,
+        source: SourceName::new("review:judgments"),
+        actor: payload.actor.clone(),
+        root: Root::Of(payload.target.source_root.clone()),
+        parent: Some(payload.feedback.clone()),
+        identity: vec![(&payload.feedback).into(), json!(payload.external_export_eligible)],
+        equality: Equality::Whole,
+        correlation_id: None,
+        external_id: None,
+        conversation: None,
+        occurred_at,
+        payload,
+    })
+}
+
+/// The source of the materializer's receipts.
+fn materializer_source() -> SourceName {
+    SourceName::new(format!("materializer:{}", crate::event::CONTEXT_SOURCE))
+}
+
+fn materialization<P: p::Payload>(
+    event_type: EventType,
+    decision: &StoredEvent,
+    proposal: &EventId,
+    identity: Vec<Value>,
+    occurred_at: Timestamp,
+    payload: &P,
+) -> Result<Draft, DraftError> {
+    build(Parts {
+        event_type,
+        source: materializer_source(),
+        actor: "system:materializer".to_owned(),
+        root: Root::Of(decision.envelope.root_id.clone()),
+        parent: Some(decision.envelope.id.clone()),
+        identity,
+        equality: Equality::Whole,
+        correlation_id: Some(proposal.to_string()),
+        external_id: None,
+        conversation: None,
+        occurred_at,
+        payload,
+    })
+}
+
+/// A memory change that was written and verified: one receipt per decision.
+///
+/// # Errors
+/// As [`telegram_message`].
+pub fn memory_materialized(
+    decision: &StoredEvent,
+    payload: &p::MemoryMaterialized,
+    occurred_at: Timestamp,
+) -> Result<Draft, DraftError> {
+    let identity = vec![(&payload.decision).into()];
+    let proposal = &payload.proposal;
+    materialization(EventType::MemoryMaterialized, decision, proposal, identity, occurred_at, payload)
+}
+
+/// A memory change that could not be written: one receipt per decision and reason.
+///
+/// # Errors
+/// As [`telegram_message`].
+pub fn materialization_failed(
+    decision: &StoredEvent,
+    payload: &p::MaterializationFailed,
+    occurred_at: Timestamp,
+) -> Result<Draft, DraftError> {
+    let identity = vec![(&payload.decision).into(), json!(payload.reason)];
+    let proposal = &payload.proposal;
+    materialization(EventType::MaterializationFailed, decision, proposal, identity, occurred_at, payload)
+}
