@@ -94,7 +94,9 @@ struct Inner {
 
 impl std::fmt::Debug for FilesystemConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FilesystemConnector").field("bytes_max", &self.inner.bytes_max).finish_non_exhaustive()
+        f.debug_struct("FilesystemConnector")
+            .field("bytes_max", &self.inner.bytes_max)
+            .finish_non_exhaustive()
     }
 }
 
@@ -257,7 +259,9 @@ impl FilesystemConnector {
                 progress.known.remove(&path);
                 progress.report.refused.push((path.clone(), error.reason()));
             }
-            (Ok(bytes), Glance::First) if bytes.expose().is_empty() && has_content(progress.known.get(&path)) => {
+            (Ok(bytes), Glance::First)
+                if bytes.expose().is_empty() && has_content(progress.known.get(&path)) =>
+            {
                 progress.doubtful.insert(path.clone());
             }
             (Ok(bytes), _) => {
@@ -377,7 +381,9 @@ fn has_content(row: Option<&DocumentRow>) -> bool {
 /// The id in valid frontmatter, if it is one that a contract can hold.
 fn identity_in(bytes: &[u8]) -> Option<String> {
     match frontmatter::read(bytes) {
-        Ok(found) if found.id.chars().count() <= LABEL_CHARACTERS_MAX && !found.id.contains('\0') => Some(found.id),
+        Ok(found) if found.id.chars().count() <= LABEL_CHARACTERS_MAX && !found.id.contains('\0') => {
+            Some(found.id)
+        }
         _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! never follow a link below the home, act on a model's word, or put a document's text into an error or a log.
 
 pub mod filesystem;
-mod limits;
+pub mod limits;
 pub mod lock;
 pub mod root;
 mod walk;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 /// Levels of folders that are looked into, the root counted.
-pub(crate) const DEPTH_MAX: usize = 4;
+pub const DEPTH_MAX: usize = 4;
 /// Documents of one root.
-pub(crate) const DOCUMENTS_MAX: usize = 256;
+pub const DOCUMENTS_MAX: usize = 256;
 /// Names of any kind that one walk of a root reads.
-pub(crate) const ENTRIES_MAX: usize = 16_384;
+pub const ENTRIES_MAX: usize = 16_384;
 /// Folders that are watched, the root counted.
 pub(crate) const FOLDERS_WATCHED_MAX: usize = 64;
 /// Content that a scan holds in memory before it is stored, bytes; one document may go beyond it.

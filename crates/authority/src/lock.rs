@@ -9,9 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{
-    FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, ftruncate, openat2,
-};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, ftruncate, openat2};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +91,11 @@ impl OwnEvidence {
         let process_start = start_of("self")?.ok_or(LockError::Io(Errno::NOENT))?;
         let own =
             Self { boot_id, pid: std::process::id(), process_start, pid_namespace: namespace()?, token };
-        if own.is_well_formed() { Ok(own) } else { Err(LockError::Invalid { why: "the own evidence is malformed" }) }
+        if own.is_well_formed() {
+            Ok(own)
+        } else {
+            Err(LockError::Invalid { why: "the own evidence is malformed" })
+        }
     }
 
     fn is_well_formed(&self) -> bool {

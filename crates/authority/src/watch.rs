@@ -134,8 +134,7 @@ impl Watcher {
 
     /// Sleeps until something moved, the end is told, or the pause is over.
     fn wait(&self, pause_ms: Option<i64>) -> Wake {
-        let pause =
-            pause_ms.map(|ms| Timespec { tv_sec: ms / 1_000, tv_nsec: (ms % 1_000) * 1_000_000 });
+        let pause = pause_ms.map(|ms| Timespec { tv_sec: ms / 1_000, tv_nsec: (ms % 1_000) * 1_000_000 });
         loop {
             let mut both = [PollFd::new(&self.queue, PollFlags::IN), PollFd::new(&*self.end, PollFlags::IN)];
             match poll(&mut both, pause.as_ref()) {
