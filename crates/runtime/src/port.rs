@@ -150,7 +150,7 @@ impl CrashPoints for NoCrashPoints {
 }
 
 /// Every point that the runtime passes, by name.
-pub const CRASH_POINTS: [&str; 16] = [
+pub const CRASH_POINTS: [&str; 20] = [
     "admit.before",
     "admit.after",
     "start.before",
@@ -167,4 +167,8 @@ pub const CRASH_POINTS: [&str; 16] = [
     "hold.after",
     "scanned.before",
     "scanned.after",
+    "notice.before",
+    "notice.after",
+    "incident.before",
+    "incident.after",
 ];

@@ -9,9 +9,10 @@ use thought_protocol::packet::Packet;
 use thought_protocol::result::{WorkerResult, confirm};
 use thought_protocol::{Sensitive, provider};
 
+use super::Shared;
 use super::verdict::{Fault, classify};
-use super::{Shared, reason};
 use crate::port::{JailError, ModelReply, Worker};
+use crate::reason;
 
 /// What an attempt works with.
 pub(crate) struct Work<'a> {

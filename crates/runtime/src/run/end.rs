@@ -84,6 +84,7 @@ const INCIDENTS: [&str; 3] =
 async fn incident(shared: &Shared, run: &RunRef, attempts: u32, kind: &str) {
     let incidents = &shared.parts.incidents;
     let payload = Incident { kind: kind.to_owned(), subject: run.id.to_string(), count: u64::from(attempts) };
+    shared.reach("incident.before");
     let recorded = match draft::incident(incidents.role(), &payload, shared.now()) {
         Ok(draft) => incidents.record(draft).await.map(drop).map_err(Error::from),
         Err(error) => Err(error.into()),
@@ -91,6 +92,7 @@ async fn incident(shared: &Shared, run: &RunRef, attempts: u32, kind: &str) {
     if let Err(error) = recorded {
         tracing::warn!(run = %run.id, error = %error, "incident not recorded");
     }
+    shared.reach("incident.after");
 }
 
 /// A commit that lost its compare-and-set: somebody else settled, gave up or took over the run. What this task has is
@@ -152,6 +154,8 @@ async fn notice(shared: &Shared, trigger: &StoredEvent) -> Result<(), Error> {
     let payload =
         NoticeRequested { name: NoticeName::RunHeld, chat_id: message.chat_id, thread_id: message.thread_id };
     let draft = draft::notice_requested(shared.parts.notices.role(), &about, &payload, at)?;
+    shared.reach("notice.before");
     shared.parts.notices.request(draft).await?;
+    shared.reach("notice.after");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use thought_contract::event::EventType;
 use thought_contract::run::{AttemptState, RunState};
 
-use crate::ports::{Says, Side, status};
+use crate::ports::{Behaviour, Says, Side, status};
 use crate::support::{Home, TELEGRAM};
 use thought_store_sqlite::Verdict;
 
@@ -102,7 +102,7 @@ async fn nothing_is_lost_or_doubled_wherever_an_admission_dies() {
 
 #[tokio::test]
 async fn nothing_is_lost_or_doubled_wherever_a_holding_dies() {
-    for point in ["hold.before", "hold.after"] {
+    for point in ["hold.before", "hold.after", "notice.before", "notice.after"] {
         let home = Home::new().await;
         *home.jail.unavailable.lock().unwrap() = true;
         crash_at(&home, point, 1).await;
@@ -117,6 +117,23 @@ async fn nothing_is_lost_or_doubled_wherever_a_holding_dies() {
         at_work.stop().await;
         home.check_whole(&[trigger]).await;
         assert_eq!(home.events(EventType::NoticeRequested).await.len(), 1, "{point}");
+    }
+}
+
+#[tokio::test]
+async fn a_lying_workers_run_has_ended_wherever_its_incident_dies() {
+    for (point, told) in [("incident.before", 0), ("incident.after", 1)] {
+        let home = Home::new().await;
+        *home.jail.behaviour.lock().unwrap() = Some(Behaviour::OtherText);
+        crash_at(&home, point, 1).await;
+        let at_work = home.start().await;
+        let trigger = home.message(1, "Hello").await;
+        at_work.crashed().await;
+        let run = home.until(&trigger, RunState::Failed).await;
+        assert_eq!((run.attempts, home.incidents("worker-mismatch").await.len()), (1, told), "{point}");
+        let at_work = home.start().await;
+        at_work.stop().await;
+        home.check_whole(&[trigger]).await;
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails here")]
 
 mod crash;
+mod dark;
 mod held;
 mod install;
 mod mail;
@@ -10,6 +11,7 @@ mod order;
 mod outcomes;
 mod ports;
 mod proposals;
+mod soak;
 mod stop;
 mod support;
 mod turns;
