@@ -69,6 +69,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Nothing at work: a place for what is started later.
+    pub(crate) fn idle() -> Running {
+        let (say, _) = watch::channel(false);
+        let (_, state) = watch::channel(ChannelState::Starting);
+        Running { say, tasks: Vec::new(), state }
+    }
+
     /// Ends in good order.
     pub(crate) async fn stop(self) {
         self.say.send_replace(true);
@@ -79,8 +86,8 @@ impl Running {
 
     /// Ends as a process does that is killed.
     pub(crate) async fn kill(self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
         for task in self.tasks {
-            task.abort();
             assert!(task.await.is_err_and(|error| error.is_cancelled()), "it had ended by itself");
         }
     }
