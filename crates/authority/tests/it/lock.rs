@@ -35,7 +35,8 @@ impl Other {
 
     fn evidence(&self) -> OwnEvidence {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
-        let start = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap().parse().unwrap();
+        let start =
+            stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap().parse().unwrap();
         OwnEvidence { pid: self.0.id(), process_start: start, token: token(2), ..own() }
     }
 }
@@ -142,7 +143,10 @@ fn evidence_of_owners_that_are_gone_is_reclaimed() {
         ("dead", dead),
         ("reused pid", OwnEvidence { process_start: live.process_start - 1, ..live.clone() }),
         ("pid 1 with an older start", first),
-        ("another boot", OwnEvidence { boot_id: "00000000-0000-4000-8000-000000000000".into(), ..live.clone() }),
+        (
+            "another boot",
+            OwnEvidence { boot_id: "00000000-0000-4000-8000-000000000000".into(), ..live.clone() },
+        ),
         ("another pid namespace", OwnEvidence { pid_namespace: "pid:[1]".into(), ..live.clone() }),
         ("its own, that a release could not empty", own()),
     ] {

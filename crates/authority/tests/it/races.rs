@@ -216,7 +216,8 @@ async fn a_document_whose_name_is_free_for_a_moment_is_not_removed() {
     side.scan().await;
     fs::rename(home.at("memory.md"), home.at("memory.md~")).unwrap();
     let root = side.connector.root().clone();
-    let guard = thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
+    let guard =
+        thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
     let save = async {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         home.write("memory.md", "saved");
@@ -234,7 +235,8 @@ async fn an_emptied_document_is_believed_only_when_it_stays_empty() {
     home.write("memory.md", "");
     let path = home.at("memory.md");
     let root = side.connector.root().clone();
-    let guard = thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
+    let guard =
+        thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
     let save = async {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         fs::write(&path, "saved").unwrap();
@@ -281,7 +283,8 @@ async fn two_scans_without_a_common_lock_still_converge() {
         home.write("memory.md", format!("round {round}"));
         let first = super::home::own();
         let root = one.connector.root().clone();
-        let guard = thought_authority::lock::acquire(&root, &first, std::time::Duration::from_secs(5)).unwrap();
+        let guard =
+            thought_authority::lock::acquire(&root, &first, std::time::Duration::from_secs(5)).unwrap();
         let (a, b) = tokio::join!(one.connector.scan(&guard), two.connector.scan(&guard));
         let (a, b) = (a.unwrap(), b.unwrap());
         let moved = a.added.len() + a.changed.len() + b.added.len() + b.changed.len();

@@ -43,10 +43,7 @@ fn a_root_is_a_folder_reached_through_no_link() {
         assert_eq!(open(&home, root), expected, "{root}");
     }
     assert!(!at("nowhere").exists());
-    assert!(matches!(
-        ContextRoot::open(&at("absent"), Path::new("context")),
-        Err(RootError::Home(_))
-    ));
+    assert!(matches!(ContextRoot::open(&at("absent"), Path::new("context")), Err(RootError::Home(_))));
 }
 
 #[test]

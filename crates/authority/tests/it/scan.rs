@@ -6,9 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use thought_authority::filesystem::{Refreshed, ScanError, document_id, version_id};
+use thought_authority::limits::{DEPTH_MAX, DOCUMENTS_MAX};
 use thought_authority::lock::LockError;
 use thought_authority::root::RootError;
-use thought_authority::limits::{DEPTH_MAX, DOCUMENTS_MAX};
 use thought_protocol::Sha256Hex;
 use thought_store::row::Existence;
 
@@ -25,7 +25,10 @@ async fn a_file_becomes_a_version_with_its_event() {
     assert_eq!(row.document, document_id("memory.md"));
     assert_eq!(version.version, version_id(&row.document, None, &sha256));
     assert_eq!((version.previous, version.sha256, version.byte_count), (None, sha256, MEMORY.len() as u64));
-    assert_eq!((version.content_type.as_str(), version.frontmatter_id.as_deref()), ("text/markdown", Some("memory")));
+    assert_eq!(
+        (version.content_type.as_str(), version.frontmatter_id.as_deref()),
+        ("text/markdown", Some("memory"))
+    );
     assert_eq!(version.content.expose(), MEMORY.as_bytes());
     let event = side.reader.event(version.event).await.unwrap().unwrap();
     assert_eq!(event.envelope.actor.to_string(), "system:filesystem");
@@ -66,7 +69,10 @@ async fn a_document_that_goes_and_comes_back_goes_on_from_its_last_version() {
     }
     let last = side.version("memory.md").await;
     assert_ne!(last.version, first);
-    assert_eq!(side.told().await.join(" "), "memory.md -memory.md memory.md -memory.md memory.md -memory.md memory.md");
+    assert_eq!(
+        side.told().await.join(" "),
+        "memory.md -memory.md memory.md -memory.md memory.md -memory.md memory.md"
+    );
 }
 
 /// Puts something else in the place of `memory.md`.
@@ -100,7 +106,9 @@ async fn a_document_that_becomes_something_else_keeps_its_last_version() {
         fs::remove_file(home.at("memory.md")).or_else(|_| fs::remove_dir(home.at("memory.md"))).unwrap();
         home.write("memory.md", "mended");
         let refreshed = side.connector.refresh().await.unwrap();
-        assert!(matches!(&refreshed, Refreshed::Scanned(report) if line(report) == "+[] ~[memory.md] -[] =1 !"));
+        assert!(
+            matches!(&refreshed, Refreshed::Scanned(report) if line(report) == "+[] ~[memory.md] -[] =1 !")
+        );
         assert_eq!(side.told().await, ["memory.md", "other.md", "memory.md"]);
     }
 }
@@ -135,7 +143,12 @@ async fn bytes_are_kept_as_they_are_whatever_they_are() {
         ("empty.md", b"", "text/markdown", None),
         ("bare.md", b"no frontmatter", "text/markdown", None),
         ("quotes.md", b"---\nid: x\ndescription: \"abc \"def\" ghi\"\n---\n", "text/markdown", None),
-        ("curly.md", "---\nid: x\ndescription: \u{201c}a\u{201d}\n---\n".as_bytes(), "text/markdown", Some("x")),
+        (
+            "curly.md",
+            "---\nid: x\ndescription: \u{201c}a\u{201d}\n---\n".as_bytes(),
+            "text/markdown",
+            Some("x"),
+        ),
         ("twice.md", b"---\nid: x\nid: y\n---\n", "text/markdown", None),
         ("list.md", b"---\nid: [x]\n---\n", "text/markdown", None),
         ("rule.md", b"---\nid: x\n---\na --- b\n---\n---\n", "text/markdown", Some("x")),
@@ -279,7 +292,8 @@ async fn a_guard_of_another_folder_scans_nothing() {
     let side = home.side();
     side.scan().await;
     let root = side.connector.root().clone();
-    let guard = thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
+    let guard =
+        thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
     fs::rename(home.path().join("context"), home.path().join("moved")).unwrap();
     fs::create_dir(home.path().join("context")).unwrap();
     let error = side.connector.scan(&guard).await.unwrap_err();
@@ -352,7 +366,8 @@ async fn a_lock_that_stays_held_is_told_and_nothing_is_scanned() {
     // Time stands still but for what waits.
     tokio::time::pause();
     let root = side.connector.root().clone();
-    let guard = thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
+    let guard =
+        thought_authority::lock::acquire(&root, &super::home::own(), std::time::Duration::ZERO).unwrap();
     let (one, two) = tokio::join!(side.connector.refresh(), side.connector.refresh());
     assert_eq!((one.unwrap(), two.unwrap()), (Refreshed::LockHeld, Refreshed::LockHeld));
     drop(guard);
