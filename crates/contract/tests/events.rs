@@ -1,6 +1,8 @@
 //! Golden files of every event type: what was once written decodes for ever, and its id, equality and place in a lineage
 //! never move. A new version of a payload is a new type with a golden file of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot build its evidence has failed")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -287,8 +289,7 @@ fn system() -> Vec<Draft> {
         sources: vec![p::SourceHead { source: SourceName::new("telegram:stream"), head: 0 }],
         worker_sha256: sha("worker"),
     };
-    let incident =
-        p::Incident { kind: "update-parked".to_owned(), subject: "700001".to_owned(), count: 1 };
+    let incident = p::Incident { kind: "update-parked".to_owned(), subject: "700001".to_owned(), count: 1 };
     let telegram = SourceName::new("telegram:stream");
     vec![
         draft::delivery(&telegram, &stored(&outputs()[0]), &delivery, at()).unwrap(),
@@ -481,7 +482,12 @@ fn a_payload_with_an_unknown_or_a_missing_member_or_a_true_literal_is_refused() 
     let cases: [(&Draft, Decodes, &str, &str); 3] = [
         (&proposals()[0], decodes::<p::MemoryChangeProposed>, "reason", "publicationEligible"),
         (&proposals()[1], decodes::<p::CorrectionProposed>, "replacement", "externalExportEligible"),
-        (&words_of_a_person()[0], decodes::<p::OperatorMemoryChangeProposed>, "origin", "publicationEligible"),
+        (
+            &words_of_a_person()[0],
+            decodes::<p::OperatorMemoryChangeProposed>,
+            "origin",
+            "publicationEligible",
+        ),
     ];
     for (draft, decodes, member, literal) in cases {
         let whole: Value = serde_json::from_slice(draft.payload().expose()).unwrap();
