@@ -14,6 +14,8 @@ pub(crate) struct Totals {
     pub(crate) rows_read: AtomicU64,
     pub(crate) rows_written: AtomicU64,
     pub(crate) pages_read: AtomicU64,
+    /// Steps of SQLite's machine: the tests' measure for work that no row shows.
+    pub(crate) steps: AtomicU64,
 }
 
 impl Totals {

@@ -22,10 +22,9 @@ pub(crate) fn of(operation: &'static str, error: &rusqlite::Error) -> StoreError
         ErrorCode::CannotOpen => unreachable("the database cannot be opened"),
         ErrorCode::PermissionDenied => unreachable("access is denied"),
         ErrorCode::ReadOnly => unreachable("the database can only be read"),
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Engine {
-            operation,
-            what: "another process held the store for too long".to_owned(),
-        },
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            StoreError::Engine { operation, what: "another process held the store for too long".to_owned() }
+        }
         ErrorCode::SystemIoFailure => {
             StoreError::Engine { operation, what: format!("input or output failed, code {code}") }
         }
@@ -40,10 +39,7 @@ pub(crate) fn during(operation: &'static str) -> impl Fn(rusqlite::Error) -> Sto
 
 /// Whether another connection was in the way.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// A store that cannot be reached.

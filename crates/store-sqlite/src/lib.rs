@@ -14,6 +14,8 @@ mod news;
 mod open;
 mod read;
 mod reader;
+#[cfg(test)]
+mod scale_tests;
 mod schema;
 mod session;
 mod store;

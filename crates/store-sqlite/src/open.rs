@@ -104,7 +104,9 @@ pub(crate) fn prepare(path: &Path, options: &OpenOptions) -> Result<PathBuf, Sto
             return Ok(path);
         }
         if Instant::now() >= deadline {
-            return Err(failure::unreachable("another process has it open and keeps it from being opened here"));
+            return Err(failure::unreachable(
+                "another process has it open and keeps it from being opened here",
+            ));
         }
         // Two openers that meet do not stay in step.
         let jitter = u64::from(std::process::id() % 7);
@@ -143,8 +145,7 @@ fn step(path: &Path, deadline: Instant) -> Result<Step, StoreError> {
 }
 
 fn write_ahead(connection: &Connection) -> Result<Step, StoreError> {
-    let mode = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     match mode {
         Ok(mode) if mode == "wal" => Ok(Step::Ready),
         Ok(_) => Err(failure::unreachable("its file system allows no write-ahead log")),
@@ -194,7 +195,11 @@ fn raw(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 /// Opens a connection to a store that [`prepare`] made ready.
-pub(crate) fn connect(path: &Path, purpose: Purpose, options: &OpenOptions) -> Result<Connection, StoreError> {
+pub(crate) fn connect(
+    path: &Path,
+    purpose: Purpose,
+    options: &OpenOptions,
+) -> Result<Connection, StoreError> {
     let access = match purpose {
         Purpose::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
         Purpose::Read | Purpose::News => OpenFlags::SQLITE_OPEN_READ_ONLY,

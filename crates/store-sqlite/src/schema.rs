@@ -2,6 +2,10 @@
 //!
 //! A step is never edited once it was released; a new version adds one. Columns that may hold content are named
 //! `payload`, `content`, `bytes`, `body`, or end in `_content`; no other column may hold any.
+//!
+//! Where a row names an event that history reads with it, the event's position stands beside its id: ids are scattered
+//! over their index, positions of one conversation lie together, so that reading a history touches few pages however
+//! long the log is. The position is a hint; the id is what counts.
 
 use rusqlite::{Connection, TransactionBehavior};
 use thought_store::StoreError;
@@ -134,11 +138,14 @@ CREATE TABLE runs (
     attempts INTEGER NOT NULL,
     snapshot_id TEXT,
     output_id TEXT,
+    output_position INTEGER,
     terminal_id TEXT,
+    terminal_position INTEGER,
     admitted_ms INTEGER NOT NULL,
     ended_ms INTEGER
 ) STRICT;
-CREATE INDEX runs_by_trigger ON runs (trigger_id, ordinal);
+-- By the trigger's place instead of its id: what belongs to one conversation lies together.
+CREATE INDEX runs_by_trigger ON runs (source, sequence, ordinal);
 CREATE INDEX runs_by_state ON runs (state, ordinal);
 CREATE INDEX runs_by_output ON runs (output_id) WHERE output_id IS NOT NULL;
 CREATE INDEX runs_open ON runs (declaration, source, sequence) WHERE ended_ms IS NULL;
@@ -208,6 +215,7 @@ CREATE TABLE documents (
 CREATE TABLE deliveries (
     ordinal INTEGER PRIMARY KEY,
     cause TEXT NOT NULL,
+    cause_position INTEGER,
     kind TEXT NOT NULL,
     channel INTEGER NOT NULL REFERENCES sources (id),
     chat INTEGER NOT NULL,
@@ -215,9 +223,11 @@ CREATE TABLE deliveries (
     state TEXT NOT NULL,
     reason TEXT,
     receipt TEXT,
+    receipt_position INTEGER,
     opened_ms INTEGER NOT NULL,
     UNIQUE (cause, kind)
 ) STRICT;
+CREATE INDEX deliveries_by_cause ON deliveries (cause_position, kind) WHERE cause_position IS NOT NULL;
 CREATE INDEX deliveries_unfinished ON deliveries (channel, ordinal) WHERE state <> 'delivered';
 
 CREATE TABLE chunks (
@@ -254,12 +264,15 @@ pub(crate) enum Found {
 
 /// Looks at the marks of a file.
 pub(crate) fn look(connection: &Connection) -> Result<Found, rusqlite::Error> {
-    let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    // One state for all three looks: another process may be making the store at this moment.
+    let state = connection.unchecked_transaction()?;
+    let read = |pragma| state.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (application, version) = (read("application_id")?, read("user_version")?);
+    let objects: i64 = state.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    state.finish()?;
     if application == APPLICATION_ID {
         return Ok(Found::Store(version));
     }
-    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
 }
 
@@ -326,7 +339,8 @@ mod tests {
     #[test]
     fn every_table_is_strict_and_only_named_columns_can_hold_bytes() {
         let connection = fresh();
-        let mut tables = connection.prepare("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").unwrap();
+        let mut tables =
+            connection.prepare("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").unwrap();
         let names: Vec<(String, bool)> = tables
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
             .unwrap()

@@ -1,6 +1,6 @@
 //! A connection with its counters: the one place where rows are read and written, and counted.
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{CachedStatement, Connection, Params, Row, StatementStatus};
 use thought_store::StoreError;
 
 use crate::counters::Totals;
@@ -28,9 +28,16 @@ impl<'a> Session<'a> {
         let fail = failure::during("read");
         let mut statement = self.connection.prepare_cached(sql).map_err(&fail)?;
         let mut rows = statement.query(params).map_err(&fail)?;
-        let Some(row) = rows.next().map_err(&fail)? else { return Ok(None) };
-        Totals::add(&self.totals.rows_read, 1);
-        read(row).map(Some)
+        let value = match rows.next().map_err(&fail)? {
+            Some(row) => {
+                Totals::add(&self.totals.rows_read, 1);
+                Some(read(row)?)
+            }
+            None => None,
+        };
+        drop(rows);
+        self.weigh(&statement);
+        Ok(value)
     }
 
     /// All rows of a query, read strictly.
@@ -48,6 +55,8 @@ impl<'a> Session<'a> {
             Totals::add(&self.totals.rows_read, 1);
             values.push(read(row)?);
         }
+        drop(rows);
+        self.weigh(&statement);
         Ok(values)
     }
 
@@ -57,7 +66,14 @@ impl<'a> Session<'a> {
         let mut statement = self.connection.prepare_cached(sql).map_err(&fail)?;
         let rows = statement.execute(params).map_err(&fail)?;
         Totals::add(&self.totals.rows_written, rows as u64);
+        self.weigh(&statement);
         Ok(rows)
+    }
+
+    /// Adds what SQLite itself did for a statement: a filter that looks at rows and drops them shows here alone.
+    fn weigh(&self, statement: &CachedStatement<'_>) {
+        let steps = statement.reset_status(StatementStatus::VmStep);
+        Totals::add(&self.totals.steps, u64::from(steps.unsigned_abs()));
     }
 
     /// The row id of the row inserted last.

@@ -13,8 +13,8 @@ use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
     AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter, HistoryQuery,
-    HistoryTurn, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow,
-    UsageRow, VersionRow,
+    HistoryTurn, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
+    SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -70,6 +70,11 @@ impl SqliteStore {
         store.start_readers(&path, &options)?;
         store.start_news(&path, &options, news_sender)?;
         Ok(Arc::new(store))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     fn start_writer(
@@ -128,7 +133,10 @@ impl SqliteStore {
             .name(name.to_owned())
             .stack_size(THREAD_STACK_BYTES)
             .spawn(work)
-            .map_err(|error| StoreError::Engine { operation: "start a thread", what: error.kind().to_string() })?;
+            .map_err(|error| StoreError::Engine {
+                operation: "start a thread",
+                what: error.kind().to_string(),
+            })?;
         self.threads.push(thread);
         Ok(())
     }
@@ -158,9 +166,12 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        self.commits = None;
         self.reads = None;
-        for thread in self.threads.drain(..) {
+        // The writer was started first and closes last: only it can move the log into the database.
+        while let Some(thread) = self.threads.pop() {
+            if self.threads.is_empty() {
+                self.commits = None;
+            }
             if thread.join().is_err() {
                 tracing::error!("a thread of the store panicked");
             }

@@ -98,6 +98,10 @@ impl Writer {
             },
             many => many.iter().map(|commit| self.within_savepoint(commit)).collect::<Result<Vec<_>, _>>()?,
         };
+        if outcomes.iter().all(Result::is_err) {
+            self.undo();
+            return Ok(outcomes);
+        }
         if self.connection.total_changes() == changes_before {
             self.execute("COMMIT", "end a transaction")?;
             return Ok(outcomes);

@@ -1,5 +1,7 @@
 //! The port's contract suite, on this engine.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use thought_store::suite::{self, Group};
 use thought_store::{BoxFuture, Engine};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
-fn fresh(folder: &TempDir) -> impl Fn() -> BoxFuture<'static, Arc<dyn Engine>> {
+fn fresh(folder: &TempDir) -> impl Fn() -> BoxFuture<'static, Arc<dyn Engine>> + use<> {
     let folder = folder.path().to_owned();
     let count = std::cell::Cell::new(0);
     move || {

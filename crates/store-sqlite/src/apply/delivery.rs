@@ -8,7 +8,7 @@ use thought_protocol::EventId;
 use thought_store::row::{ChunkState, DeliveryState};
 use thought_store::{Precondition, StoreError};
 
-use super::event::source_key;
+use super::event::{position, source_key};
 use super::require;
 use crate::failure;
 use crate::fields::Fields;
@@ -56,10 +56,11 @@ pub(super) fn open(
     }
     let channel = source_key(s, opening.channel)?;
     s.write(
-        "INSERT INTO deliveries (cause, kind, channel, chat, thread, state, opened_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO deliveries (cause, cause_position, kind, channel, chat, thread, state, opened_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             opening.cause.as_str(),
+            position(s, opening.cause)?,
             opening.kind.as_str(),
             channel,
             opening.chat,
@@ -103,9 +104,10 @@ pub(super) fn move_delivery(
     (reason, receipt): (Option<&str>, Option<&EventId>),
 ) -> Result<(), StoreError> {
     let delivery = unfinished(s, cause, kind)?;
+    let receipt_position = receipt.map(|receipt| position(s, receipt)).transpose()?.flatten();
     s.write(
-        "UPDATE deliveries SET state = ?2, reason = ?3, receipt = ?4 WHERE ordinal = ?1",
-        params![delivery, to.as_str(), reason, receipt.map(|id| id.as_str())],
+        "UPDATE deliveries SET state = ?2, reason = ?3, receipt = ?4, receipt_position = ?5 WHERE ordinal = ?1",
+        params![delivery, to.as_str(), reason, receipt.map(|id| id.as_str()), receipt_position],
     )?;
     Ok(())
 }

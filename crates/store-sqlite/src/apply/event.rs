@@ -5,8 +5,8 @@ use thought_contract::draft::Draft;
 use thought_contract::event::{Envelope, EventType, SourceName, StoredEvent};
 use thought_contract::payload::JudgmentRecorded;
 use thought_contract::time::Timestamp;
-use thought_protocol::Sha256Hex;
 use thought_protocol::limits::EVENT_PAYLOAD_BYTES_MAX;
+use thought_protocol::{EventId, Sha256Hex};
 use thought_store::StoreError;
 use thought_store::row::{Appended, Novelty};
 
@@ -71,6 +71,11 @@ fn existing(s: Session<'_>, draft: &Draft) -> Result<Option<Appended>, StoreErro
 /// The key of a source; a source is there once it is named.
 pub(super) fn source_key(s: Session<'_>, source: &SourceName) -> Result<i64, StoreError> {
     Ok(head(s, source)?.key)
+}
+
+/// Where an event stands, if it is there.
+pub(super) fn position(s: Session<'_>, id: &EventId) -> Result<Option<u64>, StoreError> {
+    s.first("SELECT position FROM events WHERE id = ?1", [id.as_str()], |row| Fields::of("events", row).get())
 }
 
 fn head(s: Session<'_>, source: &SourceName) -> Result<Head, StoreError> {

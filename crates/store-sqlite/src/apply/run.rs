@@ -1,6 +1,6 @@
 //! Runs and attempts: admission, snapshot, attempts, endings, and how far a consumer has come.
 
-use rusqlite::{params};
+use rusqlite::params;
 use thought_contract::event::SourceName;
 use thought_contract::run::{AttemptState, HeldReason, RunState};
 use thought_contract::time::Timestamp;
@@ -8,7 +8,7 @@ use thought_protocol::{EventId, RunId};
 use thought_store::command::{AttemptEnd, NewAttempt, NewRun, NewSnapshot};
 use thought_store::{Precondition, StoreError};
 
-use super::event::source_key;
+use super::event::{position, source_key};
 use super::require;
 use crate::failure;
 use crate::fields::Fields;
@@ -130,11 +130,10 @@ pub(super) fn start_attempt(
 ) -> Result<(), StoreError> {
     let standing = open_standing(s, run)?;
     require(standing.snapshot.is_some(), Precondition::Snapshot)?;
-    let on = s.first(
-        "SELECT 1 FROM attempts WHERE run = ?1 AND state = 'started'",
-        [run.as_str()],
-        |row| Fields::of("attempts", row).get::<i64>(),
-    )?;
+    let on =
+        s.first("SELECT 1 FROM attempts WHERE run = ?1 AND state = 'started'", [run.as_str()], |row| {
+            Fields::of("attempts", row).get::<i64>()
+        })?;
     require(on.is_none() && attempt.ordinal == standing.attempts + 1, Precondition::AttemptOrdinal)?;
     let sql = "SELECT requests FROM usage WHERE day = ?1 AND declaration = ?2";
     let counted = s.first(sql, params![attempt.day, standing.declaration], |row| {
@@ -144,14 +143,7 @@ pub(super) fn start_attempt(
     s.write(
         "INSERT INTO attempts (id, run, ordinal, state, sandbox, day, started_ms)
          VALUES (?1, ?2, ?3, 'started', ?4, ?5, ?6)",
-        params![
-            attempt.id.as_str(),
-            run.as_str(),
-            attempt.ordinal,
-            attempt.sandbox,
-            attempt.day,
-            at.ms(),
-        ],
+        params![attempt.id.as_str(), run.as_str(), attempt.ordinal, attempt.sandbox, attempt.day, at.ms(),],
     )?;
     s.write(
         "INSERT INTO usage (day, declaration, requests, input_tokens, output_tokens) VALUES (?1, ?2, 1, 0, 0)
@@ -216,13 +208,18 @@ pub(super) fn end(s: Session<'_>, at: Timestamp, ending: &Ending<'_>) -> Result<
         return Err(failure::engine("end a run", "an open state is no ending"));
     }
     let standing = open_standing(s, ending.run)?;
+    let output_position = ending.output.as_ref().map(|output| position(s, output)).transpose()?.flatten();
     s.write(
-        "UPDATE runs SET reason = ?2, output_id = ?3, terminal_id = ?4, ended_ms = ?5 WHERE id = ?1",
+        "UPDATE runs SET reason = ?2, output_id = ?3, output_position = ?4, terminal_id = ?5, terminal_position = ?6,
+            ended_ms = ?7
+         WHERE id = ?1",
         params![
             ending.run.as_str(),
             ending.reason,
             ending.output.as_ref().map(|id| id.as_str()),
+            output_position,
             ending.terminal.as_str(),
+            position(s, ending.terminal)?,
             at.ms(),
         ],
     )?;

@@ -6,10 +6,11 @@ use thought_contract::payload::DeliveryKind;
 use thought_protocol::EventId;
 use thought_store::StoreError;
 use thought_store::row::{
-    ChunkRow, ChunkState, DeliveryRow, DeliveryState, RefusedChatRow, ReplyState, SpoolCounts, SpoolRow,
+    ChunkRow, ChunkState, DeliveryRow, DeliveryState, RefusedChatRow, ReplyState, RunRow, SpoolCounts,
+    SpoolRow,
 };
 
-use super::run;
+use super::run::{self, Placed};
 use crate::fields::Fields;
 use crate::session::Session;
 
@@ -64,7 +65,7 @@ pub(crate) fn cursor(s: Session<'_>, name: &str) -> Result<u64, StoreError> {
 
 const SELECT_DELIVERY: &str = "SELECT deliveries.ordinal, deliveries.cause, deliveries.kind, sources.name,
         deliveries.chat, deliveries.thread, deliveries.state, deliveries.reason, deliveries.receipt,
-        deliveries.opened_ms
+        deliveries.opened_ms, deliveries.receipt_position
     FROM deliveries JOIN sources ON sources.id = deliveries.channel";
 
 fn decode_delivery(row: &Row<'_>) -> Result<(i64, DeliveryRow), StoreError> {
@@ -104,7 +105,11 @@ fn with_chunks(s: Session<'_>, (key, mut delivery): (i64, DeliveryRow)) -> Resul
     Ok(delivery)
 }
 
-fn head_of(s: Session<'_>, cause: &EventId, kind: DeliveryKind) -> Result<Option<(i64, DeliveryRow)>, StoreError> {
+fn head_of(
+    s: Session<'_>,
+    cause: &EventId,
+    kind: DeliveryKind,
+) -> Result<Option<(i64, DeliveryRow)>, StoreError> {
     let sql = format!("{SELECT_DELIVERY} WHERE deliveries.cause = ?1 AND deliveries.kind = ?2");
     s.first(&sql, [cause.as_str(), kind.as_str()], decode_delivery)
 }
@@ -130,18 +135,54 @@ pub(crate) fn unfinished(
     found.into_iter().map(|found| with_chunks(s, found)).collect()
 }
 
-/// Only a Telegram source has a dispatcher; its role is named after it.
-const DELIVERED_SOURCES: &str = "telegram:";
+/// What became of an output, and where its receipt stands.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) state: ReplyState,
+    pub(super) receipt_position: Option<u64>,
+}
 
 pub(crate) fn reply_state(s: Session<'_>, output: &EventId) -> Result<ReplyState, StoreError> {
     if let Some((_, delivery)) = head_of(s, output, DeliveryKind::Reply)? {
-        return Ok(match (delivery.state, delivery.receipt) {
-            (DeliveryState::Delivered, Some(receipt)) => ReplyState::Receipt(receipt),
-            (DeliveryState::Sending, _) => ReplyState::Sending,
-            _ => ReplyState::NotDelivered,
-        });
+        return Ok(state_of(delivery));
     }
-    let Some(run) = run::of_output(s, output)? else { return Ok(ReplyState::NotDelivered) };
+    match run::of_output(s, output)? {
+        Some(run) => undelivered(s, &run),
+        None => Ok(ReplyState::NotDelivered),
+    }
+}
+
+/// As [`reply_state`], for an output whose run and position are known.
+pub(super) fn reply(s: Session<'_>, placed: &Placed, output: &EventId) -> Result<Reply, StoreError> {
+    let Some(position) = placed.output_position else {
+        return Ok(Reply { state: reply_state(s, output)?, receipt_position: None });
+    };
+    let sql = format!("{SELECT_DELIVERY} WHERE deliveries.cause_position = ?1 AND deliveries.kind = ?2");
+    let found = s.first(&sql, params![position, DeliveryKind::Reply.as_str()], |row| {
+        let (_, delivery) = decode_delivery(row)?;
+        match row.get("receipt_position") {
+            Ok(receipt_position) => Ok(Reply { state: state_of(delivery), receipt_position }),
+            Err(_content_dark) => Err(Fields::of("deliveries", row).corrupt()),
+        }
+    })?;
+    match found {
+        Some(reply) => Ok(reply),
+        None => Ok(Reply { state: undelivered(s, &placed.run)?, receipt_position: None }),
+    }
+}
+
+fn state_of(delivery: DeliveryRow) -> ReplyState {
+    match (delivery.state, delivery.receipt) {
+        (DeliveryState::Delivered, Some(receipt)) => ReplyState::Receipt(receipt),
+        (DeliveryState::Sending, _) => ReplyState::Sending,
+        _ => ReplyState::NotDelivered,
+    }
+}
+
+/// Only a Telegram source has a dispatcher; its role is named after it.
+const DELIVERED_SOURCES: &str = "telegram:";
+
+fn undelivered(s: Session<'_>, run: &RunRow) -> Result<ReplyState, StoreError> {
     if !run.source.as_str().starts_with(DELIVERED_SOURCES) {
         return Ok(ReplyState::NotDelivered);
     }

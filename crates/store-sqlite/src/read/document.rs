@@ -9,7 +9,8 @@ use thought_store::row::{DocumentRow, Existence, VersionRow};
 use crate::fields::Fields;
 use crate::session::Session;
 
-const SELECT: &str = "SELECT documents.id, sources.name, documents.path, documents.version, documents.present,
+const SELECT: &str =
+    "SELECT documents.id, sources.name, documents.path, documents.version, documents.present,
         versions.sha256, versions.byte_count
     FROM documents JOIN sources ON sources.id = documents.source
         JOIN versions ON versions.id = documents.version";

@@ -11,7 +11,8 @@ use crate::fields::Fields;
 use crate::session::Session;
 
 /// The columns of an event, in the order in which [`decode`] reads them.
-const SELECT: &str = "SELECT events.id, events.type, sources.name, events.sequence, events.position, events.actor,
+const SELECT: &str =
+    "SELECT events.id, events.type, sources.name, events.sequence, events.position, events.actor,
         events.root_id, events.parent_id, events.correlation_id, events.external_id, events.occurred_ms,
         events.recorded_ms, events.payload_sha256, events.previous_sha256, events.chain_sha256, events.payload
     FROM events JOIN sources ON sources.id = events.source";
@@ -42,6 +43,35 @@ fn decode(row: &Row<'_>) -> Result<StoredEvent, StoreError> {
 
 pub(crate) fn event(s: Session<'_>, id: &EventId) -> Result<Option<StoredEvent>, StoreError> {
     s.first(&format!("{SELECT} WHERE events.id = ?1"), [id.as_str()], decode)
+}
+
+/// An event by its id, looked for at the position where it should stand first.
+pub(super) fn event_at(
+    s: Session<'_>,
+    id: &EventId,
+    position: Option<u64>,
+) -> Result<Option<StoredEvent>, StoreError> {
+    if let Some(position) = position {
+        let sql = format!("{SELECT} WHERE events.position = ?1 AND +events.id = ?2");
+        let found = s.first(&sql, params![position, id.as_str()], decode)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    event(s, id)
+}
+
+/// The events between two positions, neither included.
+pub(super) fn between(
+    s: Session<'_>,
+    from: u64,
+    to: u64,
+    limit: usize,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = format!(
+        "{SELECT} WHERE events.position > ?1 AND events.position < ?2 ORDER BY events.position LIMIT ?3"
+    );
+    s.all(&sql, params![from, to, limit as u64], decode)
 }
 
 pub(crate) fn source_events(
@@ -159,9 +189,8 @@ fn sequence_behind(s: Session<'_>, source: &SourceName, position: u64) -> Result
         WHERE source = (SELECT id FROM sources WHERE name = ?1) AND sequence = ?2";
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        let found = s.first(sql, params![source.as_str(), middle], |row| {
-            Fields::of("events", row).get::<u64>()
-        })?;
+        let found =
+            s.first(sql, params![source.as_str(), middle], |row| Fields::of("events", row).get::<u64>())?;
         match found {
             Some(found) if found <= position => low = middle,
             Some(_) => high = middle - 1,
@@ -197,9 +226,8 @@ pub(crate) fn ids_with_prefix(s: Session<'_>, prefix: &str, limit: u32) -> Resul
 
 /// Sequences are gapless, so the heads add up to all events.
 pub(crate) fn count(s: Session<'_>) -> Result<u64, StoreError> {
-    let sum = s.first("SELECT sum(head) FROM sources", [], |row| {
-        Fields::of("sources", row).get::<Option<u64>>()
-    })?;
+    let sum =
+        s.first("SELECT sum(head) FROM sources", [], |row| Fields::of("sources", row).get::<Option<u64>>())?;
     Ok(sum.flatten().unwrap_or(0))
 }
 
@@ -227,11 +255,7 @@ pub(crate) fn sources(s: Session<'_>) -> Result<Vec<SourceRow>, StoreError> {
 pub(crate) fn source(s: Session<'_>, name: &SourceName) -> Result<SourceRow, StoreError> {
     let sql = "SELECT name, head, head_sha256 FROM sources WHERE name = ?1";
     let found = s.first(sql, [name.as_str()], decode_source)?;
-    Ok(found.unwrap_or_else(|| SourceRow {
-        source: name.clone(),
-        head: 0,
-        head_sha256: Sha256Hex::zero(),
-    }))
+    Ok(found.unwrap_or_else(|| SourceRow { source: name.clone(), head: 0, head_sha256: Sha256Hex::zero() }))
 }
 
 pub(crate) fn turn_ordinal(s: Session<'_>, event: &EventId) -> Result<Option<(String, u64)>, StoreError> {

@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
-use thought_contract::event::SourceName;
+use thought_contract::event::{Envelope, SourceName};
 use thought_contract::run::{AttemptState, RunState};
 use thought_protocol::{EventId, RunId};
 use thought_store::StoreError;
@@ -15,12 +15,24 @@ use crate::session::Session;
 
 const SELECT: &str = "SELECT runs.id, runs.declaration, runs.version, runs.trigger_id, sources.name, runs.sequence,
         runs.conversation, runs.retry, runs.state, runs.reason, runs.attempts, runs.snapshot_id, runs.output_id,
-        runs.terminal_id, runs.admitted_ms, runs.ended_ms, runs.ordinal
+        runs.terminal_id, runs.admitted_ms, runs.ended_ms, runs.ordinal, runs.output_position,
+        runs.terminal_position
     FROM runs JOIN sources ON sources.id = runs.source";
 
+/// A run, and where the events stand that it left.
+pub(super) struct Placed {
+    pub(super) run: RunRow,
+    pub(super) output_position: Option<u64>,
+    pub(super) terminal_position: Option<u64>,
+}
+
 fn decode(row: &Row<'_>) -> Result<RunRow, StoreError> {
+    decode_placed(row).map(|placed| placed.run)
+}
+
+fn decode_placed(row: &Row<'_>) -> Result<Placed, StoreError> {
     let mut fields = Fields::of("runs", row);
-    Ok(RunRow {
+    let run = RunRow {
         id: fields.parse()?,
         declaration: fields.get()?,
         version: fields.get()?,
@@ -38,7 +50,8 @@ fn decode(row: &Row<'_>) -> Result<RunRow, StoreError> {
         admitted_at: fields.time()?,
         ended_at: fields.time_optional()?,
         ordinal: fields.get()?,
-    })
+    };
+    Ok(Placed { run, output_position: fields.get()?, terminal_position: fields.get()? })
 }
 
 pub(crate) fn run(s: Session<'_>, id: &RunId) -> Result<Option<RunRow>, StoreError> {
@@ -46,8 +59,13 @@ pub(crate) fn run(s: Session<'_>, id: &RunId) -> Result<Option<RunRow>, StoreErr
 }
 
 /// The runs on a trigger, in order of admission.
-pub(super) fn on_trigger(s: Session<'_>, trigger: &EventId) -> Result<Vec<RunRow>, StoreError> {
-    s.all(&format!("{SELECT} WHERE runs.trigger_id = ?1 ORDER BY runs.ordinal"), [trigger.as_str()], decode)
+pub(super) fn on_trigger(s: Session<'_>, trigger: &Envelope) -> Result<Vec<Placed>, StoreError> {
+    let sql = format!(
+        "{SELECT} WHERE runs.source = (SELECT id FROM sources WHERE name = ?1) AND runs.sequence = ?2
+           AND runs.trigger_id = ?3
+         ORDER BY runs.ordinal"
+    );
+    s.all(&sql, params![trigger.source.as_str(), trigger.sequence, trigger.id.as_str()], decode_placed)
 }
 
 /// The run that left an output.
@@ -67,7 +85,11 @@ pub(crate) fn runs(s: Session<'_>, filter: &RunFilter) -> Result<Vec<RunRow>, St
     let states = filter.states.iter().map(|state| Value::Text(state.as_str().to_owned()));
     if let Some(trigger) = &filter.trigger {
         values.push(Value::Text(trigger.as_str().to_owned()));
-        shared.push(format!("runs.trigger_id = ?{}", values.len()));
+        let id = format!("?{}", values.len());
+        shared.push(format!(
+            "runs.trigger_id = {id} AND runs.source = (SELECT source FROM events WHERE id = {id})
+             AND runs.sequence = (SELECT sequence FROM events WHERE id = {id})"
+        ));
         if !filter.states.is_empty() {
             let list = super::placeholders(values.len() + 1, filter.states.len());
             shared.push(format!("+runs.state IN ({list})"));
@@ -111,7 +133,8 @@ pub(crate) fn counts(s: Session<'_>) -> Result<Vec<(RunState, u64)>, StoreError>
 }
 
 pub(crate) fn attempts(s: Session<'_>, run: &RunId) -> Result<Vec<AttemptRow>, StoreError> {
-    let sql = "SELECT id, run, ordinal, state, reason, sandbox, started_ms, ended_ms, input_tokens, output_tokens
+    let sql =
+        "SELECT id, run, ordinal, state, reason, sandbox, started_ms, ended_ms, input_tokens, output_tokens
         FROM attempts WHERE run = ?1 ORDER BY ordinal";
     s.all(sql, [run.as_str()], |row| {
         let mut fields = Fields::of("attempts", row);
@@ -144,7 +167,8 @@ pub(crate) fn snapshot(s: Session<'_>, run: &RunId) -> Result<Option<SnapshotRow
     })
 }
 
-const SELECT_DECLARATION: &str = "SELECT id, version, active, fingerprint, declaration_content, prompt_content,
+const SELECT_DECLARATION: &str =
+    "SELECT id, version, active, fingerprint, declaration_content, prompt_content,
         manifest_content, activated_ms FROM declarations";
 
 fn decode_declaration(row: &Row<'_>) -> Result<DeclarationRow, StoreError> {
@@ -170,7 +194,8 @@ pub(crate) fn declarations(s: Session<'_>) -> Result<Vec<DeclarationRow>, StoreE
 }
 
 pub(crate) fn consumers(s: Session<'_>) -> Result<Vec<ConsumerRow>, StoreError> {
-    let sql = "SELECT consumers.declaration, consumers.version, sources.name, consumers.scanned, consumers.progress
+    let sql =
+        "SELECT consumers.declaration, consumers.version, sources.name, consumers.scanned, consumers.progress
         FROM consumers JOIN sources ON sources.id = consumers.source
         ORDER BY consumers.declaration, sources.name";
     s.all(sql, [], |row| {

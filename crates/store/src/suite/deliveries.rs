@@ -6,7 +6,9 @@ use thought_contract::draft::{self, Draft};
 use thought_contract::payload::{DeliveredChunk, DeliveryKind, DeliveryTelegram};
 use thought_protocol::EventId;
 
-use super::world::{CHAT, answered, append, at, done, install, mail, new_run, put_snapshot, refused, settlement, start};
+use super::world::{
+    CHAT, answered, append, at, done, install, mail, new_run, put_snapshot, refused, settlement, start,
+};
 use super::world::{answer, stored, telegram};
 use crate::command::{Op, Presence};
 use crate::engine::{Engine, Precondition};
@@ -89,12 +91,17 @@ pub(super) async fn a_delivery_goes_chunk_by_chunk(engine: Arc<dyn Engine>) {
     ];
     done(&engine, last).await;
     let row = engine.delivery(output.clone(), REPLY).await.unwrap().unwrap();
-    assert_eq!((row.state, row.receipt, row.chat, row.thread), (DeliveryState::Delivered, Some(id), CHAT, Some(3)));
-    let told: Vec<_> = row.chunks.iter().map(|chunk| (chunk.ordinal, chunk.utf16_length, chunk.message)).collect();
+    assert_eq!(
+        (row.state, row.receipt, row.chat, row.thread),
+        (DeliveryState::Delivered, Some(id), CHAT, Some(3))
+    );
+    let told: Vec<_> =
+        row.chunks.iter().map(|chunk| (chunk.ordinal, chunk.utf16_length, chunk.message)).collect();
     assert_eq!(told, [(0, 4096, Some(500)), (1, 17, Some(501))]);
     assert!(engine.unfinished_deliveries(telegram(), 10).await.unwrap().is_empty());
     // Done is done.
-    refused(&engine, vec![delivery(&output, DeliveryState::Sending, None)], Precondition::DeliveryState).await;
+    refused(&engine, vec![delivery(&output, DeliveryState::Sending, None)], Precondition::DeliveryState)
+        .await;
     refused(&engine, vec![chunk(&output, 1, Sent, Sending)], Precondition::DeliveryState).await;
 }
 
@@ -130,8 +137,11 @@ pub(super) async fn an_uncertain_chunk_is_confirmed_or_sent_again(engine: Arc<dy
     done(&engine, uncertain.clone()).await;
     let waiting = engine.unfinished_deliveries(telegram(), 10).await.unwrap();
     assert_eq!((waiting.len(), waiting[0].state), (1, DeliveryState::Uncertain));
-    done(&engine, vec![chunk(&output, 0, Uncertain, Sending), delivery(&output, DeliveryState::Sending, None)])
-        .await;
+    done(
+        &engine,
+        vec![chunk(&output, 0, Uncertain, Sending), delivery(&output, DeliveryState::Sending, None)],
+    )
+    .await;
     done(&engine, uncertain).await;
     let confirm = Op::MoveChunk {
         cause: output.clone(),

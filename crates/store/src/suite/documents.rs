@@ -39,7 +39,8 @@ pub(super) async fn versions_only_rise(engine: Arc<dyn Engine>) {
     let mut narrow = declaration(4, Some(3));
     narrow.sources = vec![(SourceName::new("telegram:new"), 0)];
     done(&engine, vec![Op::InstallDeclaration(narrow)]).await;
-    let sources: Vec<_> = engine.consumers().await.unwrap().iter().map(|row| row.source.to_string()).collect();
+    let sources: Vec<_> =
+        engine.consumers().await.unwrap().iter().map(|row| row.source.to_string()).collect();
     assert_eq!(sources, ["telegram:new"]);
 }
 

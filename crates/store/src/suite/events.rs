@@ -6,7 +6,9 @@ use std::sync::Arc;
 use thought_contract::event::SourceName;
 use thought_protocol::Sha256Hex;
 
-use super::world::{append, at, commit, done, incident, mail, message, message_in, refused, scanned, stored, telegram};
+use super::world::{
+    append, at, commit, done, incident, mail, message, message_in, refused, scanned, stored, telegram,
+};
 use crate::command::Op;
 use crate::engine::{Engine, Precondition, StoreError};
 use crate::row::Novelty;
@@ -120,14 +122,19 @@ pub(super) async fn equal_appends_race_to_one_event(engine: Arc<dyn Engine>) {
     assert_eq!(new, 10);
     let places: BTreeSet<_> = all.iter().map(|appended| (appended.sequence, appended.position)).collect();
     assert_eq!(places.len(), 10);
-    assert_eq!(places.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>());
+    assert_eq!(
+        places.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(),
+        (1..=10).collect::<Vec<_>>()
+    );
 }
 
 pub(super) async fn different_events_of_one_id_race_to_one_winner(engine: Arc<dyn Engine>) {
     let tasks: Vec<_> = (0..8)
         .map(|task| {
             let engine = engine.clone();
-            tokio::spawn(async move { commit(&engine, vec![append(mail("co", "m", &format!("text {task}")))]).await })
+            tokio::spawn(async move {
+                commit(&engine, vec![append(mail("co", "m", &format!("text {task}")))]).await
+            })
         })
         .collect();
     let mut winners = 0;

@@ -7,8 +7,8 @@ use thought_contract::run::{RunState, attempt_id};
 use thought_protocol::Sensitive;
 
 use super::world::{
-    AGENT, Still, answer, declaration, failure, incident, install, mail, message, new_attempt, new_run, snapshot,
-    started, stored, telegram,
+    AGENT, Still, answer, declaration, failure, incident, install, mail, message, new_attempt, new_run,
+    snapshot, started, stored, telegram,
 };
 use crate::engine::{Engine, StoreError};
 use crate::handle::{Admission, RawUpdate, Settlement, SettlementError, Start, Store};
@@ -38,11 +38,22 @@ pub(super) async fn another_roles_events_are_refused(engine: Arc<dyn Engine>) {
     let before = engine.event_count().await.unwrap();
     let settled = answer(&trigger, &run, 1, "hi");
     let attempt = attempt_id(&run, 1);
-    let settlement =
-        Settlement::new(run.clone(), attempt, (None, None), settled.output, vec![settled.proposal], settled.completed)
-            .unwrap();
+    let settlement = Settlement::new(
+        run.clone(),
+        attempt,
+        (None, None),
+        settled.output,
+        vec![settled.proposal],
+        settled.completed,
+    )
+    .unwrap();
     is_role(store.consumer("another-agent").settle(settlement).await);
-    is_role(store.consumer("another-agent").end(run, None, None, "provider", failure(&trigger, &run_of(&trigger))).await);
+    is_role(
+        store
+            .consumer("another-agent")
+            .end(run, None, None, "provider", failure(&trigger, &run_of(&trigger)))
+            .await,
+    );
     assert_eq!(engine.event_count().await.unwrap(), before);
 }
 
@@ -111,8 +122,14 @@ pub(super) async fn a_consumer_lives_its_run(engine: Arc<dyn Engine>) {
     consumer.start(take_over).await.unwrap();
     assert_eq!(engine.counters().commits, commits + 2);
     let s = answer(&trigger, &id, 2, "hi");
-    let whole =
-        Settlement::new(id.clone(), attempt_id(&id, 2), (Some(1), None), s.output, vec![s.proposal], s.completed);
+    let whole = Settlement::new(
+        id.clone(),
+        attempt_id(&id, 2),
+        (Some(1), None),
+        s.output,
+        vec![s.proposal],
+        s.completed,
+    );
     consumer.settle(whole.unwrap()).await.unwrap();
     let row = engine.run(id).await.unwrap().unwrap();
     assert_eq!((row.state, row.attempts), (RunState::Completed, 2));

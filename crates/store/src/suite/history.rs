@@ -8,7 +8,9 @@ use thought_contract::run::{AttemptState, RunState, attempt_id};
 use thought_protocol::EventId;
 
 use super::deliveries::delivered;
-use super::world::{AGENT, CHAT, answered, done, ended, fail, install, mail, message, message_in, started, stored, telegram};
+use super::world::{
+    AGENT, CHAT, answered, done, ended, fail, install, mail, message, message_in, started, stored, telegram,
+};
 use crate::engine::Engine;
 use crate::row::{HistoryQuery, HistoryTurn, ReplyState};
 
@@ -65,7 +67,13 @@ pub(super) async fn conversations_count_their_own_turns(engine: Arc<dyn Engine>)
     install(&engine).await;
     let output = answered(&engine, 9).await.2;
     assert_eq!(ordinal(output).await, None);
-    assert!(engine.history(HistoryQuery { source: SourceName::new("telegram:other"), ..query(9, 9) }).await.unwrap().is_empty());
+    assert!(
+        engine
+            .history(HistoryQuery { source: SourceName::new("telegram:other"), ..query(9, 9) })
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 pub(super) async fn a_turn_carries_its_evidence(engine: Arc<dyn Engine>) {

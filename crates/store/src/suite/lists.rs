@@ -6,7 +6,9 @@ use thought_contract::event::{EventType, SourceName};
 use thought_contract::run::RunState;
 use thought_protocol::Sha256Hex;
 
-use super::world::{AGENT, answered, append, done, incident, install, mail, message, new_run, started, stored, telegram};
+use super::world::{
+    AGENT, answered, append, done, incident, install, mail, message, new_run, started, stored, telegram,
+};
 use crate::command::Op;
 use crate::engine::Engine;
 use crate::row::{EventFilter, RunFilter};
@@ -56,9 +58,9 @@ pub(super) async fn events_are_filtered_and_paged(engine: Arc<dyn Engine>) {
 }
 
 pub(super) async fn types_are_merged_in_order(engine: Arc<dyn Engine>) {
+    use EventType::{AgentMessage, Incident, RunFailed, TelegramMessage};
     mixed(&engine).await;
     let of = |types: &[EventType], after, limit| EventFilter { types: types.to_vec(), ..page(after, limit) };
-    use EventType::{AgentMessage, Incident, RunFailed, TelegramMessage};
     assert_eq!(positions(&engine, of(&[Incident], 0, 9)).await, [2, 5, 8]);
     assert_eq!(positions(&engine, of(&[AgentMessage, TelegramMessage], 0, 3)).await, [1, 3, 4]);
     assert_eq!(positions(&engine, of(&[AgentMessage, TelegramMessage], 4, 9)).await, [6, 7, 9]);
@@ -127,7 +129,7 @@ pub(super) async fn ids_are_found_by_prefix(engine: Arc<dyn Engine>) {
         async move { engine.ids_with_prefix(prefix, limit).await.unwrap() }
     };
     let id = trigger.envelope.id.to_string();
-    assert_eq!(find(id.clone(), 9).await, [id.clone()]);
+    assert_eq!(find(id.clone(), 9).await, std::slice::from_ref(&id));
     assert_eq!(find(id[..12].to_owned(), 9).await, [id]);
     assert_eq!(find("evt_".to_owned(), 9).await.len(), 4);
     assert_eq!(find("evt_".to_owned(), 2).await.len(), 2);

@@ -82,8 +82,11 @@ pub(super) async fn sources_and_consumers_do_not_mix(engine: Arc<dyn Engine>) {
     done(&engine, vec![Op::InstallDeclaration(wide)]).await;
     let trigger = stored(&engine, message(1)).await;
     done(&engine, vec![Op::AdmitRun(new_run(&trigger, 0)), scanned(1)]).await;
-    let other =
-        Op::SetScanned { declaration: AGENT.to_owned(), source: SourceName::new("telegram:other"), sequence: 8 };
+    let other = Op::SetScanned {
+        declaration: AGENT.to_owned(),
+        source: SourceName::new("telegram:other"),
+        sequence: 8,
+    };
     done(&engine, vec![other]).await;
     let rows: Vec<_> = engine
         .consumers()

@@ -139,7 +139,8 @@ pub(super) async fn a_settlement_is_all_or_nothing(engine: Arc<dyn Engine>) {
 
 pub(super) async fn the_daily_budget_counts_requests(engine: Arc<dyn Engine>) {
     let new = admitted(&engine, 1).await;
-    let attempt = |ordinal| Op::StartAttempt { run: new.id.clone(), attempt: new_attempt(&new.id, ordinal, 1) };
+    let attempt =
+        |ordinal| Op::StartAttempt { run: new.id.clone(), attempt: new_attempt(&new.id, ordinal, 1) };
     done(&engine, vec![put_snapshot(&new.id), attempt(1)]).await;
     done(&engine, vec![ended(attempt_id(&new.id, 1), AttemptState::Transient)]).await;
     refused(&engine, vec![attempt(2)], Precondition::DailyBudget).await;
@@ -172,8 +173,12 @@ pub(super) async fn a_run_ends_once(engine: Arc<dyn Engine>) {
     let end = fail(&trigger, &run).pop().unwrap();
     refused(&engine, vec![end], Precondition::RunState).await;
     refused(&engine, vec![start(&run, 2)], Precondition::RunState).await;
-    refused(&engine, vec![Op::HoldRun { run: run.clone(), reason: HeldReason::DailyBudget }], Precondition::RunState)
-        .await;
+    refused(
+        &engine,
+        vec![Op::HoldRun { run: run.clone(), reason: HeldReason::DailyBudget }],
+        Precondition::RunState,
+    )
+    .await;
     assert_eq!(engine.run_counts().await.unwrap(), [(RunState::Completed, 1)]);
 }
 

@@ -155,7 +155,13 @@ pub(super) fn start(run: &RunId, ordinal: u32) -> Op {
 }
 
 pub(super) fn ended(attempt: AttemptId, state: AttemptState) -> Op {
-    Op::EndAttempt(AttemptEnd { attempt, state, reason: None, input_tokens: Some(10), output_tokens: Some(3) })
+    Op::EndAttempt(AttemptEnd {
+        attempt,
+        state,
+        reason: None,
+        input_tokens: Some(10),
+        output_tokens: Some(3),
+    })
 }
 
 pub(super) fn put_snapshot(run: &RunId) -> Op {
@@ -250,7 +256,13 @@ pub(super) fn settlement(run: &RunId, attempt: u32, settled: Settled) -> Vec<Op>
         append(settled.output),
         append(settled.proposal),
         append(settled.completed),
-        Op::EndRun { run: run.clone(), state: RunState::Completed, reason: None, output: Some(output), terminal },
+        Op::EndRun {
+            run: run.clone(),
+            state: RunState::Completed,
+            reason: None,
+            output: Some(output),
+            terminal,
+        },
     ]
 }
 
