@@ -32,9 +32,9 @@ pub enum ScanError {
     /// The root.
     #[error("scan the context root")]
     Root(#[from] RootError),
-    /// Its lock.
+    /// Its lock; never [`LockError::Root`].
     #[error("scan the context root")]
-    Lock(#[from] LockError),
+    Lock(#[source] LockError),
     /// Its folders.
     #[error("scan the context root")]
     Walk(#[from] WalkError),
@@ -47,6 +47,16 @@ pub enum ScanError {
     /// The scan's thread is gone.
     #[error("scan the context root: its thread ended")]
     Thread,
+}
+
+impl From<LockError> for ScanError {
+    /// A root that cannot be reached is that, whoever met it first.
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Root(root) => Self::Root(root),
+            other => Self::Lock(other),
+        }
+    }
 }
 
 /// What a scan found; paths are relative to the root.

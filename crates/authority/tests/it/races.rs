@@ -63,7 +63,7 @@ async fn scan_and_check(side: &Side, rounds: u32) {
                 assert!(report.removed.is_empty(), "{report:?}");
             }
             Ok(Refreshed::Unchanged | Refreshed::LockHeld) => {}
-            Err(ScanError::Lock(_) | ScanError::Walk(_)) => {}
+            Err(ScanError::Root(_) | ScanError::Lock(_) | ScanError::Walk(_)) => {}
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -150,7 +150,7 @@ fn home_survives(outcome: Result<Refreshed, ScanError>, scanned: &mut u32) {
             assert!(report.removed.is_empty(), "{report:?}");
             *scanned += 1;
         }
-        Ok(_) | Err(ScanError::Lock(_) | ScanError::Walk(_)) => {}
+        Ok(_) | Err(ScanError::Root(_) | ScanError::Lock(_) | ScanError::Walk(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
 }

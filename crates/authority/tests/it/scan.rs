@@ -274,10 +274,10 @@ async fn a_root_that_is_gone_or_a_link_removes_nothing() {
     side.scan().await;
     fs::rename(home.path().join("context"), home.path().join("moved")).unwrap();
     let error = side.connector.refresh().await.unwrap_err();
-    assert!(matches!(error, ScanError::Lock(LockError::Root(RootError::NotDirectory))), "{error:?}");
+    assert!(matches!(error, ScanError::Root(RootError::NotDirectory)), "{error:?}");
     symlink(home.path().join("outside"), home.path().join("context")).unwrap();
     let error = side.connector.refresh().await.unwrap_err();
-    assert!(matches!(error, ScanError::Lock(LockError::Root(RootError::Symlink))), "{error:?}");
+    assert!(matches!(error, ScanError::Root(RootError::Symlink)), "{error:?}");
     assert!(!home.path().join("outside/.thought.lock").exists());
     assert_eq!(side.told().await, ["memory.md"]);
     fs::remove_file(home.path().join("context")).unwrap();
@@ -407,4 +407,18 @@ async fn documents_larger_than_a_batch_in_all_are_scanned() {
     fs::set_permissions(home.at("000.md"), fs::Permissions::from_mode(0o600)).unwrap();
     assert!(side.connector.changed());
     assert_eq!(side.scan().await.unchanged, 200);
+}
+
+#[tokio::test]
+async fn a_scan_tells_the_lock_and_the_root_apart() {
+    let home = Home::with_memory();
+    let side = home.side();
+    side.scan().await;
+    fs::remove_file(home.at(".thought.lock")).unwrap();
+    symlink("memory.md", home.at(".thought.lock")).unwrap();
+    home.write("memory.md", "other");
+    let error = side.connector.refresh().await.unwrap_err();
+    assert!(matches!(error, ScanError::Lock(LockError::Invalid { .. })), "{error:?}");
+    assert_eq!(fs::read(home.at("memory.md")).unwrap(), b"other");
+    assert_eq!(side.content("memory.md").await, MEMORY.as_bytes());
 }
