@@ -74,7 +74,7 @@ pub async fn run(home: &Home, printer: Printer) -> Result<(), Failure> {
     let mut report = Report::default();
     check_home(home, &mut report);
     check_accounts(home, &mut report);
-    let reader = check_store(home, &mut report);
+    let reader = check_store(home, &mut report).await;
     if let Some(reader) = &reader {
         check_declarations(home, reader, &mut report).await;
     }
@@ -178,13 +178,21 @@ fn check_accounts(home: &Home, report: &mut Report) {
     }
 }
 
-fn check_store(home: &Home, report: &mut Report) -> Option<Reader> {
-    match compose::open_store(home) {
-        Ok(store) => {
-            report.machine("store", State::Ok, "sqlite, readable and writable", None);
-            Some(store.reader())
-        }
+async fn check_store(home: &Home, report: &mut Report) -> Option<Reader> {
+    let reader = match compose::open_store(home) {
+        Ok(store) => store.reader(),
         Err(failure) => {
+            report.machine("store", State::Fail, failure.message, failure.hint);
+            return None;
+        }
+    };
+    match reader.event_count().await {
+        Ok(count) => {
+            report.machine("store", State::Ok, format!("sqlite, {count} events"), None);
+            Some(reader)
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
             report.machine("store", State::Fail, failure.message, failure.hint);
             None
         }
@@ -286,7 +294,8 @@ async fn check_provider(home: &Home, name: &str, provider: &Provider, report: &m
             (State::Warn, format!("{root} answers with status {status}"), None)
         }
         Reachability::Unreachable { reason } => {
-            (State::Fail, format!("{root} cannot be reached ({})", reason.code()), None)
+            let hint = Some(format!("start it, or set base_url in [provider.{name}] of thought.toml"));
+            (State::Fail, format!("{root} cannot be reached ({})", reason.code()), hint)
         }
         Reachability::NoAnswer { reason } => {
             (State::Fail, format!("{root} gave no answer ({})", reason.code()), None)

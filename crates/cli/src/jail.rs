@@ -5,12 +5,13 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use thought_protocol::frame::{FrameKind, HEADER_BYTES, decode_header, encode_header};
+use thought_protocol::frame::{FrameError, FrameKind, HEADER_BYTES, decode_header, encode_header};
 use thought_runtime::port::{Jail, JailError, JailErrorKind, Worker};
 use thought_sandbox::{
-    JailReport, LaunchError, Launcher, Recommendation, SealEvidence, SealedWorker, Tier, WarmPool,
-    WorkerLimits, WorkerProcess,
+    ExitKind, JailReport, LaunchError, Launcher, Recommendation, SealEvidence, SealedWorker, Tier, WarmPool,
+    WorkerLimits, WorkerProcess, limits,
 };
 use thought_store::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,6 +19,21 @@ use tokio::net::UnixStream;
 
 use crate::config::SandboxMode;
 use crate::exit::{Exit, Failure};
+
+/// What an attempt records of a worker that broke off: it died.
+const DIED: &str = "worker-died";
+/// It did not take or give a whole frame within its time.
+const SILENT: &str = "worker-silent";
+/// As [`SILENT`], and its standard error is full.
+const FLOODED: &str = "worker-flooded";
+/// It gave a whole result and then neither ended nor said anything.
+const LINGERED: &str = "worker-lingered";
+/// It sent a frame that had passed, or one behind the last.
+const SECOND_FRAME: &str = "worker-second-frame";
+/// It announced a frame over the bound of its kind.
+const FRAME_TOO_LONG: &str = "worker-frame-too-long";
+/// Its channel could not be used.
+const CHANNEL: &str = "worker-channel";
 
 /// The hidden first argument of a worker. No command of this name is ever listed.
 const WORKER_ARGUMENT: &str = "__worker";
@@ -117,6 +133,7 @@ pub fn allowed() -> Allowed {
 pub struct Jailer {
     pool: Arc<WarmPool>,
     tier: Tier,
+    patience: Duration,
 }
 
 impl Jailer {
@@ -127,7 +144,13 @@ impl Jailer {
     pub fn start(launcher: Launcher) -> Result<Self, Failure> {
         let tier = launcher.tier();
         let pool = WarmPool::new(launcher).map_err(|error| unavailable(&error))?;
-        Ok(Self { pool: Arc::new(pool), tier })
+        Ok(Self { pool: Arc::new(pool), tier, patience: limits::EXCHANGE_TIMEOUT })
+    }
+
+    /// With another bound for each exchange with a worker: one frame in, one out.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Waits for the first sealed worker.
@@ -157,7 +180,7 @@ impl Jail for Jailer {
                 }
                 Err(_panicked) => return Err(unavailable),
             };
-            Cell::new(worker).map(|cell| Box::new(cell) as Box<dyn Worker>)
+            Cell::new(worker, self.patience).map(|cell| Box::new(cell) as Box<dyn Worker>)
         })
     }
 
@@ -170,47 +193,87 @@ impl Jail for Jailer {
 struct Cell {
     channel: Option<UnixStream>,
     process: Option<WorkerProcess>,
+    patience: Duration,
 }
 
 impl Cell {
-    fn new(worker: SealedWorker) -> Result<Self, JailError> {
+    fn new(worker: SealedWorker, patience: Duration) -> Result<Self, JailError> {
         let (channel, process) = worker.into_parts();
         let channel = channel.set_nonblocking(true).and_then(|()| UnixStream::from_std(channel));
         match channel {
-            Ok(channel) => Ok(Self { channel: Some(channel), process: Some(process) }),
-            Err(_) => Err(worker_failed("worker-channel")),
+            Ok(channel) => Ok(Self { channel: Some(channel), process: Some(process), patience }),
+            Err(_) => Err(worker_failed(CHANNEL)),
         }
     }
 
+    /// One frame in and one out, within the patience: processor time ends a worker that computes for ever, and
+    /// nothing but this one that waits for ever.
     async fn exchange(
         &mut self,
         send: FrameKind,
         body: &[u8],
         expect: FrameKind,
     ) -> Result<Vec<u8>, JailError> {
-        let Some(channel) = self.channel.as_mut() else { return Err(worker_failed("worker-channel")) };
-        let header = encode_header(send, body.len()).map_err(|error| reason(&error))?;
-        let sent = async {
-            channel.write_all(&header).await?;
-            channel.write_all(body).await
-        };
-        sent.await.map_err(|_broken| worker_failed("worker-died"))?;
-        let mut header = [0; HEADER_BYTES];
-        channel.read_exact(&mut header).await.map_err(|_broken| worker_failed("worker-died"))?;
-        let header = decode_header(&header).map_err(|error| reason(&error))?;
-        let length = header.expect(expect).map_err(|error| reason(&error))?;
-        let mut body = Vec::new();
-        let most = u64::try_from(length).unwrap_or(u64::MAX);
-        let read = channel.take(most).read_to_end(&mut body).await;
-        match read {
-            Ok(read) if read == length => Ok(body),
-            Ok(_) | Err(_) => Err(worker_failed("worker-died")),
+        let Some(channel) = self.channel.as_mut() else { return Err(worker_failed(CHANNEL)) };
+        match tokio::time::timeout(self.patience, pass(channel, send, body, expect)).await {
+            Ok(passed) => passed,
+            Err(_late) => Err(worker_failed(self.silence())),
         }
+    }
+
+    /// After the result: the channel's end, and nothing else.
+    async fn last_word(&mut self) -> Result<(), JailError> {
+        let Some(channel) = self.channel.as_mut() else { return Err(worker_failed(CHANNEL)) };
+        match tokio::time::timeout(self.patience, channel.read(&mut [0; 1])).await {
+            // One byte more, and it is not the worker it should be.
+            Ok(Ok(1..)) => Err(worker_failed(SECOND_FRAME)),
+            // A reset is an end as good as any: the result was whole.
+            Ok(Ok(0) | Err(_)) => Ok(()),
+            Err(_late) => Err(worker_failed(LINGERED)),
+        }
+    }
+
+    /// What a worker is called that took too long.
+    fn silence(&self) -> &'static str {
+        let is_full = self.process.as_ref().is_some_and(|process| process.stderr().is_full);
+        if is_full { FLOODED } else { SILENT }
     }
 }
 
-fn reason(error: &thought_protocol::frame::FrameError) -> JailError {
-    worker_failed(error.fail_reason().as_str())
+async fn pass(
+    channel: &mut UnixStream,
+    send: FrameKind,
+    body: &[u8],
+    expect: FrameKind,
+) -> Result<Vec<u8>, JailError> {
+    let header = encode_header(send, body.len()).map_err(|error| reason(&error))?;
+    let sent = async {
+        channel.write_all(&header).await?;
+        channel.write_all(body).await
+    };
+    // A worker that spoke out of turn and ended has broken the channel; what it said tells more.
+    let sent = sent.await;
+    let mut header = [0; HEADER_BYTES];
+    channel.read_exact(&mut header).await.map_err(|_broken| worker_failed(DIED))?;
+    let header = decode_header(&header).map_err(|error| reason(&error))?;
+    let length = header.expect(expect).map_err(|error| reason(&error))?;
+    sent.map_err(|_broken| worker_failed(DIED))?;
+    let mut body = Vec::new();
+    let most = u64::try_from(length).unwrap_or(u64::MAX);
+    let read = channel.take(most).read_to_end(&mut body).await;
+    match read {
+        Ok(read) if read == length => Ok(body),
+        Ok(_) | Err(_) => Err(worker_failed(DIED)),
+    }
+}
+
+/// What an attempt records of a frame that was not the one that was due.
+fn reason(error: &FrameError) -> JailError {
+    worker_failed(match error {
+        FrameError::SecondFrame { .. } | FrameError::Trailing => SECOND_FRAME,
+        FrameError::TooLong { .. } => FRAME_TOO_LONG,
+        other => other.fail_reason().as_str(),
+    })
 }
 
 impl Worker for Cell {
@@ -221,14 +284,8 @@ impl Worker for Cell {
     fn read(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
         Box::pin(async move {
             let result = self.exchange(FrameKind::Answer, &answer, FrameKind::Result).await?;
-            // A worker has nothing to say behind its result: one byte more and it is not the worker it should be.
-            let Some(channel) = self.channel.as_mut() else { return Err(worker_failed("worker-channel")) };
-            match channel.read(&mut [0; 1]).await {
-                Ok(0) => Ok(result),
-                Ok(_) => Err(worker_failed(thought_protocol::answer::FailReason::WorkerProtocol.as_str())),
-                // A reset is an end as good as any: the result was whole.
-                Err(_) => Ok(result),
-            }
+            self.last_word().await?;
+            Ok(result)
         })
     }
 }
@@ -239,8 +296,19 @@ impl Drop for Cell {
         let Some(process) = self.process.take() else { return };
         // Reaping waits for the kernel; it must not hold up a turn.
         match tokio::runtime::Handle::try_current() {
-            Ok(handle) => drop(handle.spawn_blocking(move || process.kill_and_reap())),
-            Err(_) => drop(process),
+            Ok(handle) => drop(handle.spawn_blocking(move || reap(process))),
+            Err(_) => reap(process),
         }
+    }
+}
+
+/// Ends a worker and tells how it ended: an end by a signal that nobody here sent is an attempt at something forbidden.
+fn reap(process: WorkerProcess) {
+    let (pid, stderr_bytes) = (process.pid(), process.stderr().bytes);
+    match process.kill_and_reap() {
+        ExitKind::Clean | ExitKind::Killed => {
+            tracing::debug!(target: "thought::jail", pid, stderr_bytes, "a worker ended");
+        }
+        end => tracing::warn!(target: "thought::jail", pid, stderr_bytes, ?end, "a worker ended by itself"),
     }
 }

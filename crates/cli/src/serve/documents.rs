@@ -10,16 +10,13 @@ use thought_authority::root::ContextRoot;
 use thought_authority::watch::RootWatch;
 use thought_runtime::port::{Documents, DocumentsError};
 use thought_store::{BoxFuture, Store};
-use thought_telegram::stop::{Next, Stop};
+use thought_telegram::stop::Stop;
 use tokio::task::JoinSet;
 
 use crate::compose::SystemClock;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
 use crate::print::Printer;
-
-/// How long an editor is given to finish a burst of saves before the root is scanned.
-const SETTLE: Duration = Duration::from_millis(50);
 
 /// The documents of a home.
 #[derive(Debug)]
@@ -96,9 +93,6 @@ impl ScannedDocuments {
                         }
                     }
                 }
-                if stop.pause(SETTLE).await == Next::Stop {
-                    return Ok(());
-                }
                 if let Err(error) = self.connector.refresh().await {
                     tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
                 }
@@ -125,6 +119,9 @@ impl Documents for ScannedDocuments {
 const fn code(error: &ScanError) -> &'static str {
     match error {
         ScanError::Root(root) => root.reason(),
+        ScanError::Lock(LockError::Held) => "lock-held",
+        ScanError::Lock(LockError::RootMoved) => "root-moved",
+        ScanError::Lock(LockError::CannotWrite(_)) => "write-failed",
         ScanError::Lock(_) => "lock-invalid",
         ScanError::Walk(_) => "unwalkable",
         ScanError::Store(_) => "store",
@@ -149,6 +146,8 @@ fn failure(error: &ScanError) -> Failure {
     let message = chain(error);
     match error {
         ScanError::Lock(LockError::Held) => Failure::new(Exit::Conflict, "lock-held", message),
+        ScanError::Lock(LockError::RootMoved) => Failure::new(Exit::Conflict, "root-moved", message),
+        ScanError::Lock(LockError::CannotWrite(_)) => Failure::new(Exit::Machine, "cannot-write", message),
         ScanError::Lock(LockError::Invalid { .. }) => Failure::refused("lock-invalid", message)
             .hint("look who wrote .thought.lock in the context root; empty it once no process uses it"),
         ScanError::Root(root) => Failure::refused(root.reason(), message),
@@ -163,13 +162,9 @@ fn failure(error: &ScanError) -> Failure {
 /// [`Failure`]: the lock stays held (4) or is invalid (3), a root that is a link or no folder (3).
 pub async fn scan_once(home: &Home, store: &Store, printer: Printer) -> Result<(), Failure> {
     let documents = ScannedDocuments::open(home, store)?;
-    let root = documents.connector.root().clone();
-    let evidence = documents.evidence.clone();
     let wait = Duration::from_secs(thought_protocol::limits::SCAN_LOCK_WAIT_SECONDS_MAX);
-    let guard = tokio::task::spawn_blocking(move || lock::acquire(&root, &evidence, wait))
-        .await
-        .map_err(|error| Failure::internal(&error))?
-        .map_err(|error| failure(&ScanError::Lock(error)))?;
+    let taken = lock::acquire_within(documents.connector.root(), &documents.evidence, wait).await;
+    let guard = taken.map_err(|error| failure(&ScanError::Lock(error)))?;
     let report = documents.connector.scan(&guard).await.map_err(|error| failure(&error))?;
     drop(guard);
     print(&report, printer)
