@@ -34,6 +34,8 @@ pub use documents::scan_once;
 
 /// How long a stop waits for what is in flight.
 const STOP_GRACE: Duration = Duration::from_secs(10);
+/// What a role gets on top to put its things away.
+const STOP_MARGIN: Duration = Duration::from_secs(2);
 /// Threads that carry the roles; the store and the jail have their own.
 const WORKER_THREADS: usize = 2;
 /// Threads for what blocks: reaping, scanning.
@@ -168,22 +170,52 @@ fn announce(ready: &Ready, printer: Printer, took: Duration) -> Result<(), Failu
     })
 }
 
-/// Runs the roles until a signal, then ends them.
-async fn work(ready: Ready, signals: Signals) -> Result<(), Failure> {
-    let Roles { stop, tasks } = start(&ready).await?;
-    supervise(&ready, stop, tasks, signals).await
+/// Runs the roles until a signal or until one of them ends by itself, then ends them all.
+async fn work(ready: Ready, mut signals: Signals) -> Result<(), Failure> {
+    let mut roles = start(&ready).await?;
+    let ended = tokio::select! {
+        () = signals.received() => Ok(()),
+        joined = roles.consumers.join_next(), if !roles.consumers.is_empty() => Err(ended_by_itself(joined)),
+        joined = roles.others.join_next() => Err(ended_by_itself(joined)),
+    };
+    tracing::info!(target: "thought::serve", "stopping");
+    roles.finish().await;
+    tracing::info!(target: "thought::serve", locks = ready.locks.len(), "stopped");
+    ended
 }
 
-/// The roles at work.
+fn ended_by_itself(joined: Option<Result<Result<(), Failure>, tokio::task::JoinError>>) -> Failure {
+    match joined {
+        Some(Ok(Err(failure))) => failure,
+        Some(Err(error)) => Failure::internal(&error),
+        Some(Ok(Ok(()))) | None => Failure::new(Exit::Internal, "role-ended", "a role ended by itself"),
+    }
+}
+
+/// The roles at work, and what ends them.
 pub struct Roles {
-    stop: Stops,
-    tasks: JoinSet<Result<(), Failure>>,
+    consumers: JoinSet<Result<(), Failure>>,
+    others: JoinSet<Result<(), Failure>>,
+    stop_consumers: consumer::StopSwitch,
+    stop_others: tokio::sync::watch::Sender<bool>,
 }
 
-/// What ends the roles, in the order in which they end: nothing new comes in, runs are finished, then the rest.
-pub struct Stops {
-    consumers: consumer::StopSwitch,
-    channel: tokio::sync::watch::Sender<bool>,
+impl Roles {
+    /// Ends the roles: runs first, so that what they still say is delivered, then the rest.
+    pub async fn finish(mut self) {
+        self.stop_consumers.stop();
+        end("consumers", &mut self.consumers).await;
+        self.stop_others.send_replace(true);
+        end("channel", &mut self.others).await;
+    }
+}
+
+async fn end(what: &str, tasks: &mut JoinSet<Result<(), Failure>>) {
+    let all = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_GRACE + STOP_MARGIN, all).await.is_err() {
+        tracing::warn!(target: "thought::serve", what, "a role did not end in time and is cut");
+        tasks.shutdown().await;
+    }
 }
 
 /// Starts every role that is this process's own.
@@ -191,20 +223,21 @@ pub struct Stops {
 /// # Errors
 /// [`Failure`] when a role cannot be started.
 pub async fn start(ready: &Ready) -> Result<Roles, Failure> {
-    let mut tasks = JoinSet::new();
-    let (switch, signal) = consumer::stop_switch();
-    let (channel_stop, channel_word) = tokio::sync::watch::channel(false);
+    let (stop_consumers, signal) = consumer::stop_switch();
+    let (stop_others, word) = tokio::sync::watch::channel(false);
+    let stop = Stop::new(word);
     let is_ours = |role: &str| !ready.held_elsewhere.contains(&role);
-    let stop = Stop::new(channel_word);
+    let mut others = JoinSet::new();
     let own = channel::Own { ingress: is_ours("ingress"), dispatch: is_ours("dispatch") };
-    channel::start(ready, &mut tasks, &stop, own)?;
+    channel::start(ready, &mut others, &stop, own)?;
+    let mut consumers = JoinSet::new();
     if is_ours("consume") {
         for agent in &ready.agents {
-            consume(ready, agent, signal.clone(), &mut tasks).await?;
+            consume(ready, agent, signal.clone(), &mut consumers).await?;
         }
     }
-    ready.documents.clone().follow(&mut tasks, stop);
-    Ok(Roles { stop: Stops { consumers: switch, channel: channel_stop }, tasks })
+    ready.documents.clone().follow(&mut others, stop);
+    Ok(Roles { consumers, others, stop_consumers, stop_others })
 }
 
 async fn consume(
@@ -236,45 +269,6 @@ async fn consume(
         Consumer::open(parts, stop).await.map_err(|error| Failure::refused("declaration", chain(&error)))?;
     tasks.spawn(async move { consumer.run().await.map_err(|error| Failure::internal(&error)) });
     Ok(())
-}
-
-/// Waits for a signal or for a role that ended by itself, then ends them all.
-async fn supervise(
-    ready: &Ready,
-    stop: Stops,
-    mut tasks: JoinSet<Result<(), Failure>>,
-    mut signals: Signals,
-) -> Result<(), Failure> {
-    let ended = tokio::select! {
-        () = signals.received() => Ok(()),
-        joined = tasks.join_next() => match joined {
-            Some(Ok(Ok(()))) | None => Err(Failure::new(Exit::Internal, "role-ended", "a role ended by itself")),
-            Some(Ok(Err(failure))) => Err(failure),
-            Some(Err(error)) => Err(Failure::internal(&error)),
-        },
-    };
-    tracing::info!(target: "thought::serve", "stopping");
-    finish(stop, tasks).await;
-    tracing::info!(target: "thought::serve", locks = ready.locks.len(), "stopped");
-    ended
-}
-
-/// Ends the roles: runs first, then the channel that delivers what they said.
-pub async fn finish(stop: Stops, mut tasks: JoinSet<Result<(), Failure>>) {
-    stop.consumers.stop();
-    stop.channel.send_replace(true);
-    let all = async { while tasks.join_next().await.is_some() {} };
-    if tokio::time::timeout(STOP_GRACE + Duration::from_secs(2), all).await.is_err() {
-        tracing::warn!(target: "thought::serve", "a role did not end in time and is cut");
-        tasks.shutdown().await;
-    }
-}
-
-impl Roles {
-    /// Ends the roles.
-    pub async fn finish(self) {
-        finish(self.stop, self.tasks).await;
-    }
 }
 
 impl Ready {
