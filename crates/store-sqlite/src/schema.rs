@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, PROPOSALS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -251,6 +251,48 @@ CREATE TABLE roles (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// The index of proposals, filled from the events that are there. Reading payloads is for this step alone: afterwards
+/// whoever appends a proposal says what the index must know.
+const PROPOSALS: &str = "
+CREATE TABLE proposals (
+    position INTEGER PRIMARY KEY,
+    event TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    run TEXT,
+    document TEXT,
+    base_version TEXT,
+    state TEXT NOT NULL,
+    proposed_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX proposals_by_state ON proposals (state, kind, position);
+-- The oldest of a state is found without its kind.
+CREATE INDEX proposals_by_age ON proposals (state, position);
+
+-- Kept beside the proposals, so that a count costs nothing.
+CREATE TABLE proposal_counts (
+    state TEXT PRIMARY KEY,
+    proposals INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO proposals (position, event, kind, run, document, base_version, state, proposed_ms)
+SELECT position, id,
+    CASE type
+        WHEN 'stream.thought.agent.memory-change.proposed@1' THEN 'memory-change'
+        WHEN 'stream.thought.agent.correction.proposed@1' THEN 'self-correction'
+        ELSE 'focus-declaration'
+    END,
+    json_extract(CAST(payload AS TEXT), '$.proposer.run'),
+    json_extract(CAST(payload AS TEXT), '$.target.documentId'),
+    json_extract(CAST(payload AS TEXT), '$.target.versionId'),
+    CASE type WHEN 'stream.thought.focus.declaration.proposed@1' THEN 'inert' ELSE 'undecided' END,
+    recorded_ms
+FROM events
+WHERE type IN ('stream.thought.agent.memory-change.proposed@1', 'stream.thought.agent.correction.proposed@1',
+    'stream.thought.focus.declaration.proposed@1')
+ORDER BY position;
+INSERT INTO proposal_counts (state, proposals) SELECT state, count(*) FROM proposals GROUP BY state;
+";
+
 /// What a file says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -327,6 +369,53 @@ mod tests {
         let mut connection = fresh();
         assert_eq!(look(&connection).unwrap(), Found::Store(SCHEMA_VERSION));
         assert_eq!(migrate(&mut connection).unwrap(), Migration::Done);
+    }
+
+    #[test]
+    fn a_store_of_the_first_version_is_indexed_from_its_events() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(FIRST).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection.execute_batch("INSERT INTO sources VALUES (1, 'agent:a', 4, '00')").unwrap();
+        let target = r#"{"documentId":"doc_1","path":"memory.md","versionId":"ver_1"}"#;
+        for (position, event_type, target) in [
+            (1, "stream.thought.derived.message.observation@1", "null"),
+            (2, "stream.thought.agent.memory-change.proposed@1", target),
+            (3, "stream.thought.focus.declaration.proposed@1", "null"),
+            (4, "stream.thought.agent.correction.proposed@1", r#"{"output":"evt_0"}"#),
+        ] {
+            let payload = format!(r#"{{"proposer":{{"run":"run_1"}},"target":{target}}}"#).into_bytes();
+            connection
+                .execute(
+                    "INSERT INTO events (position, id, type, source, sequence, actor, root_id, occurred_ms, recorded_ms,
+                        payload_sha256, previous_sha256, chain_sha256, equality_sha256, payload)
+                     VALUES (?1, 'evt_' || ?1, ?2, 1, ?1, 'a', 'r', 5, 70 + ?1, '', '', '', '', ?3)",
+                    rusqlite::params![position, event_type, payload],
+                )
+                .unwrap();
+        }
+        assert_eq!(look(&connection).unwrap(), Found::Store(1));
+        assert_eq!(migrate(&mut connection).unwrap(), Migration::Done);
+        assert_eq!(look(&connection).unwrap(), Found::Store(SCHEMA_VERSION));
+        let mut rows = connection
+            .prepare(
+                "SELECT concat_ws(' ', position, event, kind, run, document, base_version, state, proposed_ms)
+                 FROM proposals ORDER BY position",
+            )
+            .unwrap();
+        let rows: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(
+            rows,
+            [
+                "2 evt_2 memory-change run_1 doc_1 ver_1 undecided 72",
+                "3 evt_3 focus-declaration run_1 inert 73",
+                "4 evt_4 self-correction run_1 undecided 74",
+            ]
+        );
+        let counted = "SELECT group_concat(state || proposals) FROM proposal_counts ORDER BY state";
+        let counted: String = connection.query_row(counted, [], |row| row.get(0)).unwrap();
+        assert_eq!(counted, "inert1,undecided2");
     }
 
     #[test]

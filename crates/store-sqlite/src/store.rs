@@ -13,7 +13,7 @@ use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
     AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter, HistoryQuery,
-    HistoryTurn, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
+    HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
     SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
@@ -266,6 +266,16 @@ impl Reads for SqliteStore {
     }
     fn snapshot(&self, run: RunId) -> Answer<'_, Option<SnapshotRow>> {
         self.read(move |s| read::run::snapshot(s, &run))
+    }
+
+    fn proposals(&self, filter: ProposalFilter) -> Answer<'_, Vec<ProposalRow>> {
+        self.read(move |s| read::proposal::proposals(s, &filter))
+    }
+    fn proposal(&self, id: EventId) -> Answer<'_, Option<ProposalRow>> {
+        self.read(move |s| read::proposal::proposal(s, &id))
+    }
+    fn proposal_counts(&self) -> Answer<'_, ProposalCounts> {
+        self.read(read::proposal::counts)
     }
 
     fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>> {

@@ -43,6 +43,7 @@ groups! {
     channels = Channels,
     deliveries = Deliveries,
     history = History,
+    proposals = Proposals,
     lists = Lists,
     handles = Handles,
 }

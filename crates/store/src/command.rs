@@ -8,11 +8,12 @@ use thought_contract::event::SourceName;
 use thought_contract::payload::DeliveryKind;
 use thought_contract::run::{AttemptState, HeldReason, RunState};
 use thought_contract::time::Timestamp;
+use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{
     AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, SnapshotId, VersionId,
 };
 
-use crate::row::{ChunkState, DeliveryState};
+use crate::row::{ChunkState, DeliveryState, ProposalState};
 
 /// One atomic, durable change. Operations are applied in order; the first unmet precondition undoes them all.
 #[derive(Debug, Clone)]
@@ -134,6 +135,28 @@ pub struct NewVersion {
     pub event: EventId,
 }
 
+/// A proposal that enters the index of what waits for a person.
+#[derive(Debug, Clone)]
+pub struct NewProposal {
+    /// The event that proposes; appended in the same commit, or there already.
+    pub proposal: EventId,
+    /// What it proposes. Its first state follows from this alone: see [`ProposalState::first`].
+    pub kind: ProposalKind,
+    /// The run that made it; none for a person's.
+    pub run: Option<RunId>,
+    /// What a memory change is bound to.
+    pub base: Option<BaseVersion>,
+}
+
+/// The document version that a memory change is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseVersion {
+    /// The document.
+    pub document: DocumentId,
+    /// Its version.
+    pub version: VersionId,
+}
+
 /// One operation of a commit.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -224,6 +247,19 @@ pub enum Op {
         output: Option<EventId>,
         /// The terminal event, appended in the same commit.
         terminal: EventId,
+    },
+
+    /// Puts a proposal into the index. Precondition: its event is there. A proposal that is in it already is left as it
+    /// stands.
+    TrackProposal(NewProposal),
+    /// Moves a proposal from one state to another.
+    MoveProposal {
+        /// The proposal.
+        proposal: EventId,
+        /// Compare-and-set.
+        from: ProposalState,
+        /// The new state.
+        to: ProposalState,
     },
 
     /// Installs a declaration version and its consumer rows.

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::command::Commit;
 use crate::row::{
     Appended, AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
-    HistoryQuery, HistoryTurn, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow,
+    HistoryQuery, HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow,
     SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 
@@ -50,6 +50,8 @@ pub enum Precondition {
     DeliveryAbsent,
     /// The chunk or delivery stands elsewhere.
     DeliveryState,
+    /// The proposal stands elsewhere, or there is no such proposal.
+    ProposalState,
     /// The consumer is not installed.
     ConsumerInstalled,
 }
@@ -176,6 +178,13 @@ pub trait Reads: Send + Sync + Debug + 'static {
     fn attempts(&self, run: RunId) -> Answer<'_, Vec<AttemptRow>>;
     /// The frozen context of a run.
     fn snapshot(&self, run: RunId) -> Answer<'_, Option<SnapshotRow>>;
+
+    /// Proposals by filter, oldest first. Costs what it answers, however long the log is.
+    fn proposals(&self, filter: ProposalFilter) -> Answer<'_, Vec<ProposalRow>>;
+    /// A proposal.
+    fn proposal(&self, id: EventId) -> Answer<'_, Option<ProposalRow>>;
+    /// How many proposals stand where, and since when the oldest waits. Costs the same however many there are.
+    fn proposal_counts(&self) -> Answer<'_, ProposalCounts>;
 
     /// The active version of a declaration.
     fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>>;

@@ -23,7 +23,7 @@ mod mail;
 mod telegram;
 
 pub use activation::Activator;
-pub use consumer::{Admission, ConsumerRuns, Settlement, SettlementError, Start};
+pub use consumer::{Admission, ConsumerRuns, Proposed, Settlement, SettlementError, Start};
 pub use dispatch::{ChunkRef, Dispatcher};
 pub use filesystem::Filesystem;
 pub use mail::AgentMail;

@@ -17,7 +17,8 @@ use thought_protocol::proposal::{
     resolve_target,
 };
 use thought_protocol::{AttemptId, EventId, Fingerprint, RunId, Sha256Hex, SnapshotId};
-use thought_store::handle::{Settlement, SettlementError};
+use thought_store::command::BaseVersion;
+use thought_store::handle::{Proposed, Settlement, SettlementError};
 
 /// What keeps an answer from being settled. Content-dark.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +79,14 @@ pub(crate) fn settlement(
             ProposalCall::FocusDeclaration(declaration) => focus(evidence, &proposer, declaration, at)?,
         };
         references.push(p::ProposalReference { kind: call.kind(), event: draft.id().clone() });
-        proposals.push(draft);
+        let base = match call {
+            ProposalCall::MemoryChange(_) => evidence.memory_target.map(|target| BaseVersion {
+                document: target.document_id.clone(),
+                version: target.version_id.clone(),
+            }),
+            ProposalCall::SelfCorrection(_) | ProposalCall::FocusDeclaration(_) => None,
+        };
+        proposals.push(Proposed { draft, base });
     }
     let usage = answer.usage;
     let completed = p::RunCompleted {

@@ -5,6 +5,7 @@ mod channel;
 mod delivery;
 mod document;
 mod event;
+mod proposal;
 mod run;
 
 use thought_store::command::{Commit, Op};
@@ -43,6 +44,8 @@ pub(crate) fn commit(session: Session<'_>, commit: &Commit) -> Result<Committed,
                 let ending = run::Ending { run, state: *state, reason, output, terminal };
                 run::end(session, commit.at, &ending)?;
             }
+            Op::TrackProposal(new) => proposal::track(session, new)?,
+            Op::MoveProposal { proposal, from, to } => proposal::step(session, proposal, *from, *to)?,
             Op::InstallDeclaration(new) => activation::install(session, commit.at, new)?,
             Op::PutVersion(new) => document::put_version(session, new)?,
             Op::RemoveDocument { document, previous } => document::remove(session, document, previous)?,

@@ -4,10 +4,11 @@ use thought_contract::draft::Draft;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::run::{AttemptState, HeldReason, RunState};
 use thought_protocol::limits::CALLS_MAX;
+use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{AttemptId, EventId, RunId};
 
 use super::{Writer, ids, own};
-use crate::command::{AttemptEnd, NewAttempt, NewRun, NewSnapshot, Op};
+use crate::command::{AttemptEnd, BaseVersion, NewAttempt, NewProposal, NewRun, NewSnapshot, Op};
 use crate::engine::{Committed, StoreError};
 
 /// A run that enters the store, with the sequence that its admission brings `scanned` to.
@@ -34,8 +35,26 @@ pub struct Start {
     pub attempt: NewAttempt,
 }
 
-const PROPOSALS: [EventType; 3] =
-    [EventType::MemoryChangeProposed, EventType::CorrectionProposed, EventType::FocusProposed];
+/// A proposal of a settlement: its event, and what the index of proposals must know without reading it.
+#[derive(Debug, Clone)]
+pub struct Proposed {
+    /// The event.
+    pub draft: Draft,
+    /// What a memory change is bound to; none for the other kinds.
+    pub base: Option<BaseVersion>,
+}
+
+impl Proposed {
+    fn kind(&self) -> Option<ProposalKind> {
+        match self.draft.event_type() {
+            EventType::MemoryChangeProposed => Some(ProposalKind::MemoryChange),
+            EventType::CorrectionProposed => Some(ProposalKind::SelfCorrection),
+            EventType::FocusProposed => Some(ProposalKind::FocusDeclaration),
+            _ => None,
+        }
+    }
+}
+
 const OUTPUTS: [EventType; 2] = [EventType::MessageObservation, EventType::DerivedAgentMessage];
 
 /// What keeps a settlement from being built.
@@ -44,8 +63,8 @@ pub enum SettlementError {
     /// The first event is no output.
     #[error("build a settlement: its output has another event type")]
     Output,
-    /// More than three proposals, two of a kind, or an event that is none.
-    #[error("build a settlement: its proposals are too many, of one kind, or no proposals")]
+    /// More than three proposals, two of a kind, an event that is none, or a memory change without its base.
+    #[error("build a settlement: its proposals are too many, of one kind, without their base, or no proposals")]
     Proposals,
     /// The last event is not the completed run.
     #[error("build a settlement: its last event is not run.completed")]
@@ -62,7 +81,7 @@ pub struct Settlement {
     run: RunId,
     attempt: AttemptEnd,
     output: Draft,
-    proposals: Vec<Draft>,
+    proposals: Vec<(ProposalKind, Proposed)>,
     completed: Draft,
 }
 
@@ -76,7 +95,7 @@ impl Settlement {
         attempt: AttemptId,
         (input_tokens, output_tokens): (Option<u64>, Option<u64>),
         output: Draft,
-        proposals: Vec<Draft>,
+        proposals: Vec<Proposed>,
         completed: Draft,
     ) -> Result<Self, SettlementError> {
         if !OUTPUTS.contains(&output.event_type()) {
@@ -85,25 +104,22 @@ impl Settlement {
         if completed.event_type() != EventType::RunCompleted {
             return Err(SettlementError::Completed);
         }
-        let mut kinds: Vec<EventType> = proposals.iter().map(Draft::event_type).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        if proposals.len() > CALLS_MAX
-            || kinds.len() != proposals.len()
-            || !kinds.iter().all(|kind| PROPOSALS.contains(kind))
-        {
+        let count = proposals.len();
+        let proposals: Vec<(ProposalKind, Proposed)> =
+            proposals.into_iter().filter_map(|proposed| Some((proposed.kind()?, proposed))).collect();
+        let distinct = ProposalKind::ALL.iter().filter(|kind| proposals.iter().any(|(found, _)| found == *kind));
+        let are_bound = proposals
+            .iter()
+            .all(|(kind, proposed)| proposed.base.is_some() == (*kind == ProposalKind::MemoryChange));
+        if count > CALLS_MAX || distinct.count() != count || !are_bound {
             return Err(SettlementError::Proposals);
         }
-        if proposals.iter().chain([&completed]).any(|draft| draft.source() != output.source()) {
+        let drafts = proposals.iter().map(|(_, proposed)| &proposed.draft);
+        if drafts.chain([&completed]).any(|draft| draft.source() != output.source()) {
             return Err(SettlementError::Source);
         }
-        let attempt = AttemptEnd {
-            attempt,
-            state: AttemptState::Answered,
-            reason: None,
-            input_tokens,
-            output_tokens,
-        };
+        let attempt =
+            AttemptEnd { attempt, state: AttemptState::Answered, reason: None, input_tokens, output_tokens };
         Ok(Self { run, attempt, output, proposals, completed })
     }
 
@@ -115,7 +131,7 @@ impl Settlement {
     /// The events that will be appended, in order.
     pub fn events(&self) -> Vec<EventId> {
         let mut drafts = vec![&self.output];
-        drafts.extend(&self.proposals);
+        drafts.extend(self.proposals.iter().map(|(_, proposed)| &proposed.draft));
         drafts.push(&self.completed);
         ids(&drafts)
     }
@@ -211,14 +227,18 @@ impl ConsumerRuns {
         let Settlement { run, attempt, output, proposals, completed } = settlement;
         own(&output, &self.source, &OUTPUTS)?;
         let end = Op::EndRun {
-            run,
+            run: run.clone(),
             state: RunState::Completed,
             reason: None,
             output: Some(output.id().clone()),
             terminal: completed.id().clone(),
         };
         let mut ops = vec![Op::EndAttempt(attempt), Op::Append(Box::new(output))];
-        ops.extend(proposals.into_iter().map(|draft| Op::Append(Box::new(draft))));
+        for (kind, Proposed { draft, base }) in proposals {
+            let proposal = draft.id().clone();
+            ops.push(Op::Append(Box::new(draft)));
+            ops.push(Op::TrackProposal(NewProposal { proposal, kind, run: Some(run.clone()), base }));
+        }
         ops.push(Op::Append(Box::new(completed)));
         ops.push(end);
         self.writer.commit(ops).await

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use thought_contract::draft::Draft;
 use thought_contract::event::SourceName;
 use thought_contract::run::{RunState, attempt_id};
 use thought_protocol::Sensitive;
 
 use super::world::{
-    AGENT, Still, answer, declaration, failure, incident, install, mail, message, new_attempt, new_run,
-    snapshot, started, stored, telegram,
+    AGENT, Still, answer, declaration, document, failure, incident, install, mail, memory_change, message,
+    new_attempt, new_run, snapshot, started, stored, telegram, version,
 };
+use crate::command::BaseVersion;
 use crate::engine::{Engine, StoreError};
-use crate::handle::{Admission, RawUpdate, Settlement, SettlementError, Start, Store};
+use crate::handle::{Admission, Proposed, RawUpdate, Settlement, SettlementError, Start, Store};
 use crate::row::{Appended, Novelty};
 
 fn store(engine: &Arc<dyn Engine>) -> Store {
@@ -43,7 +45,7 @@ pub(super) async fn another_roles_events_are_refused(engine: Arc<dyn Engine>) {
         attempt,
         (None, None),
         settled.output,
-        vec![settled.proposal],
+        vec![proposed(settled.proposal)],
         settled.completed,
     )
     .unwrap();
@@ -55,6 +57,10 @@ pub(super) async fn another_roles_events_are_refused(engine: Arc<dyn Engine>) {
             .await,
     );
     assert_eq!(engine.event_count().await.unwrap(), before);
+}
+
+fn proposed(draft: Draft) -> Proposed {
+    Proposed { draft, base: None }
 }
 
 fn run_of(trigger: &thought_contract::event::StoredEvent) -> thought_protocol::RunId {
@@ -73,12 +79,20 @@ pub(super) async fn a_settlement_is_built_whole(engine: Arc<dyn Engine>) {
     let s = parts();
     assert_eq!(build(s.output, vec![], s.proposal).unwrap_err(), SettlementError::Completed);
     let s = parts();
-    let twice = vec![s.proposal.clone(), s.proposal];
+    let twice = vec![proposed(s.proposal.clone()), proposed(s.proposal)];
     assert_eq!(build(s.output, twice, s.completed).unwrap_err(), SettlementError::Proposals);
     let s = parts();
-    assert_eq!(build(s.output, vec![message(9)], s.completed).unwrap_err(), SettlementError::Proposals);
+    assert_eq!(build(s.output, vec![proposed(message(9))], s.completed).unwrap_err(), SettlementError::Proposals);
+    // A base belongs to a memory change, and to nothing else.
     let s = parts();
-    let whole = build(s.output, vec![s.proposal], s.completed).unwrap();
+    let base = Some(BaseVersion { document: document("memory.md"), version: version(1) });
+    let bound = vec![Proposed { draft: s.proposal, base }];
+    assert_eq!(build(s.output, bound, s.completed).unwrap_err(), SettlementError::Proposals);
+    let s = parts();
+    let unbound = vec![proposed(memory_change(&trigger, &run))];
+    assert_eq!(build(s.output, unbound, s.completed).unwrap_err(), SettlementError::Proposals);
+    let s = parts();
+    let whole = build(s.output, vec![proposed(s.proposal)], s.completed).unwrap();
     assert_eq!(whole.events().len(), 3);
     let committed = store(&engine).consumer(AGENT).settle(whole).await.unwrap();
     assert_eq!(committed.appended.len(), 3);
@@ -127,7 +141,7 @@ pub(super) async fn a_consumer_lives_its_run(engine: Arc<dyn Engine>) {
         attempt_id(&id, 2),
         (Some(1), None),
         s.output,
-        vec![s.proposal],
+        vec![proposed(s.proposal)],
         s.completed,
     );
     consumer.settle(whole.unwrap()).await.unwrap();

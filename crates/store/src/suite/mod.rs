@@ -17,6 +17,7 @@ mod handles;
 mod history;
 mod lists;
 mod progress;
+mod proposals;
 mod runs;
 mod world;
 
@@ -54,6 +55,8 @@ pub enum Group {
     Deliveries,
     /// Conversations and their evidence.
     History,
+    /// The index of proposals.
+    Proposals,
     /// Filters, pages, prefixes, counts.
     Lists,
     /// What each handle may and may not do.
@@ -62,7 +65,7 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Events,
         Self::Runs,
         Self::Progress,
@@ -70,6 +73,7 @@ impl Group {
         Self::Channels,
         Self::Deliveries,
         Self::History,
+        Self::Proposals,
         Self::Lists,
         Self::Handles,
     ];
@@ -113,6 +117,12 @@ impl Group {
                 history: turns_come_oldest_first_up_to_the_limit, conversations_count_their_own_turns,
                 a_turn_carries_its_evidence, only_the_named_agents_are_history, the_newest_judgment_counts,
                 history_costs_what_it_shows,
+            ],
+            Self::Proposals => cases![
+                proposals: a_settled_proposal_waits, a_focus_is_inert_and_waits_for_nobody, proposals_are_filtered_and_paged,
+                a_moved_document_makes_a_base_stale, a_proposal_moves_only_from_where_it_stands,
+                a_proposal_enters_the_index_once_and_with_its_event, a_settlement_that_fails_tracks_nothing,
+                the_index_costs_what_it_answers,
             ],
             Self::Lists => cases![
                 lists: events_are_filtered_and_paged, types_are_merged_in_order, events_of_a_root_and_children,

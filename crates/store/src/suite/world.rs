@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use thought_contract::draft::{self, Draft, Ending};
-use thought_contract::event::{SourceName, StoredEvent};
+use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload as p;
 use thought_contract::run::{AttemptState, RunState, attempt_id, run_id, snapshot_id};
 use thought_contract::time::{Clock, Timestamp};
-use thought_protocol::{AttemptId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex};
+use thought_protocol::{
+    AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, VersionId,
+};
 
 use crate::command::{AttemptEnd, Commit, NewAttempt, NewDeclaration, NewRun, NewSnapshot, Op};
 use crate::engine::{Committed, Engine, Precondition, StoreError};
@@ -198,16 +200,7 @@ pub(super) fn answer(trigger: &StoredEvent, run: &RunId, attempt: u32, text: &st
         context_snapshot: snapshot_id(run),
     };
     let output = draft::observation(trigger, &output_payload, at(2)).unwrap();
-    let proposer = p::Proposer {
-        run: run.clone(),
-        output: output.id().clone(),
-        trigger: trigger.envelope.id.clone(),
-        agent: p::ProposerAgent { id: AGENT.to_owned(), version: 1 },
-        fingerprint: fingerprint(),
-        provider: "main".to_owned(),
-        model: "a-model".to_owned(),
-        context_snapshot: snapshot_id(run),
-    };
+    let proposer = proposer(trigger, run, output.id());
     let proposal = draft::focus_proposed(
         trigger,
         &p::FocusProposed {
@@ -246,6 +239,53 @@ pub(super) fn answer(trigger: &StoredEvent, run: &RunId, attempt: u32, text: &st
     };
     let completed = draft::run_completed(AGENT, trigger, &completed_payload, at(2)).unwrap();
     Settled { output, proposal, completed }
+}
+
+fn proposer(trigger: &StoredEvent, run: &RunId, output: &EventId) -> p::Proposer {
+    p::Proposer {
+        run: run.clone(),
+        output: output.clone(),
+        trigger: trigger.envelope.id.clone(),
+        agent: p::ProposerAgent { id: AGENT.to_owned(), version: 1 },
+        fingerprint: fingerprint(),
+        provider: "main".to_owned(),
+        model: "a-model".to_owned(),
+        context_snapshot: snapshot_id(run),
+    }
+}
+
+pub(super) fn document(path: &str) -> DocumentId {
+    DocumentId::of("document", &["context".into(), path.into()])
+}
+
+pub(super) fn version(number: u32) -> VersionId {
+    VersionId::of("version", &[number.into()])
+}
+
+/// A memory change on the first version of `memory.md`.
+pub(super) fn memory_change(trigger: &StoredEvent, run: &RunId) -> Draft {
+    let output = draft::output_id(EventType::MessageObservation, run);
+    let text = "- Likes tea.";
+    let payload = p::MemoryChangeProposed {
+        proposal_state: p::AgentProposed::AgentProposed,
+        proposer: proposer(trigger, run, &output),
+        target: p::MemoryTarget {
+            source: SourceName::context(),
+            document_id: document("memory.md"),
+            path: "memory.md".to_owned(),
+            version_id: version(1),
+            sha256: Sha256Hex::of(b"base"),
+            content_type: "text/markdown".to_owned(),
+        },
+        operation: p::MemoryOperation::Append,
+        proposed_text: text.to_owned(),
+        text_length: text.len() as u64,
+        text_sha256: Sha256Hex::of(text.as_bytes()),
+        reason: "asked for".to_owned(),
+        evidence: vec![],
+        publication_eligible: p::No,
+    };
+    draft::memory_change_proposed(trigger, &payload, at(2)).unwrap()
 }
 
 /// The operations of a settlement.
