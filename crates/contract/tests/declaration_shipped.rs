@@ -7,6 +7,7 @@ use thought_contract::frontmatter::{self, LineEnd};
 use thought_contract::shipped::{SHIPPED, ShippedPlace, shipped_in};
 use thought_protocol::limits::{DOCUMENT_BYTES_MAX_DEFAULT, PROMPT_BYTES_MAX};
 use thought_protocol::packet::OutputMode;
+use thought_protocol::proposal::ProposalKind;
 
 fn shipped(place: ShippedPlace, name: &str) -> &'static str {
     shipped_in(place).find(|file| file.name == name).unwrap().text
@@ -65,13 +66,24 @@ fn declarations_are_written_in_block_style_with_every_key() {
 }
 
 #[test]
-fn a_declaration_stays_valid_when_its_proposals_are_switched_on() {
+fn the_chat_may_suggest_all_three_kinds_and_the_agents_none() {
+    let telegram = declaration("stream-telegram-conversation");
+    assert_eq!(telegram.proposals(), ProposalKind::ALL);
+    assert!(declaration("stream-agent-conversation").proposals().is_empty());
+    let prompt = shipped(ShippedPlace::Prompts, "stream-telegram-conversation.md");
+    for kind in ProposalKind::ALL {
+        assert_eq!(prompt.matches(kind.tool().as_str()).count(), 1, "{kind}");
+    }
+}
+
+#[test]
+fn a_declaration_stays_valid_when_its_proposals_are_switched_off() {
     let text = shipped(ShippedPlace::Agents, "stream-telegram-conversation.yaml");
-    let on = text.replace(
-        "  proposals: []\n",
+    let off = text.replace(
         "  proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration\n",
+        "  proposals: []\n",
     );
-    assert_eq!(Declaration::parse(&on).unwrap().proposals().len(), 3);
+    assert!(Declaration::parse(&off).unwrap().proposals().is_empty());
 }
 
 #[test]

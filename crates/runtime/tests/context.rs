@@ -34,11 +34,6 @@ fn said(packet: &Packet) -> Vec<String> {
         .collect()
 }
 
-fn propose(text: String) -> String {
-    let all = "proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration";
-    text.replace("proposals: []", all)
-}
-
 #[tokio::test]
 async fn the_first_turn_holds_the_documents_and_the_words() {
     let home = Home::new().await;
@@ -62,7 +57,7 @@ async fn the_first_turn_holds_the_documents_and_the_words() {
 
 #[tokio::test]
 async fn the_second_turn_carries_the_first_and_failed_turns_keep_the_words() {
-    let home = Home::with(propose).await;
+    let home = Home::new().await;
     home.exchange("one", "two").await;
     let failed = home.say("three").await;
     home.fail(&failed).await;
@@ -104,13 +99,13 @@ async fn another_chat_and_the_agents_thread_never_mix() {
 
 #[tokio::test]
 async fn a_rebuild_is_equal_in_every_byte_after_everything_has_changed() {
-    let home = Home::with(propose).await;
+    let home = Home::new().await;
     home.exchange("one", "two").await;
     let trigger = home.say("three").await;
     let (run, built) = home.start(TELEGRAM, &trigger).await;
     home.document("identity.md", b"---\nid: identity\n---\nI am loud.\n").await;
     home.remove("memory.md").await;
-    home.install(TELEGRAM, |text| propose(text).replace("version: 1", "version: 2")).await;
+    home.install(TELEGRAM, |text| text.replace("version: 1", "version: 2")).await;
     home.say("later").await;
     let (snapshot, packet) = rebuild(&home.reader(), &NoImages, &run).await.unwrap();
     assert_eq!(snapshot, built.snapshot_decoded);
@@ -133,7 +128,7 @@ async fn a_missing_identity_holds_the_run_and_a_removed_one_too() {
 
 #[tokio::test]
 async fn a_memory_that_is_missing_broken_or_no_text_is_no_target_and_the_run_goes_on() {
-    let home = Home::with(propose).await;
+    let home = Home::new().await;
     let trigger = home.say("hello").await;
     let offers = async || {
         let built = home.build(TELEGRAM, &trigger).await;

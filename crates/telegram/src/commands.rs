@@ -41,11 +41,10 @@ pub struct MenuEntry {
     pub description: &'static str,
 }
 
-/// The menu, in the order shown.
-pub const MENU: [MenuEntry; 3] = [
+/// The menu, in the order shown. It offers what works and nothing else.
+pub const MENU: [MenuEntry; 2] = [
     MenuEntry { command: "help", description: "What I can do" },
     MenuEntry { command: "focus", description: "Suggest something to keep an eye on" },
-    MenuEntry { command: "correct", description: "Correct one of my replies" },
 ];
 
 /// A command as it was written.

@@ -8,14 +8,15 @@ use std::borrow::Cow;
 pub const CUT_SHORT: &str = "(cut short)";
 
 const START: &str = "Hello. I am a thought stream: write to me and I answer, with what I know about you at hand.\n\n\
-I only suggest. When something seems worth remembering, I suggest it, and a person decides; until then nothing changes.\n\n\
+I only suggest: what to remember, what to correct, what to keep an eye on. A person decides, and until then nothing \
+changes.\n\n\
 /help lists what you can write.";
 
 const HELP: &str = "Write to me as you would to anyone, and I answer.\n\n\
 /focus <description> suggests something to keep an eye on\n\
-/correct <text> says what I should have answered; reply to the message you mean, or I take my latest\n\
 /help shows this\n\n\
-I only suggest: what to remember, what to correct, what to focus on. A person decides, and nothing changes before that.";
+Tell me what to remember, or where I was wrong, and I suggest that too.\n\n\
+I only suggest. A person decides, and nothing changes before that.";
 
 const FOCUS: &str = "Write /focus and then, in your own words, what to keep an eye on. For example:\n\n\
 /focus articles about restoring old bicycles\n\n\

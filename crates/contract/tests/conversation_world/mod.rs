@@ -39,9 +39,7 @@ fn shipped(name: &str) -> &'static str {
 
 /// The shipped conversation declaration with other budgets, allowed to propose everything.
 pub fn telegram_declaration(max_events: u32, max_characters: u32) -> Declaration {
-    let all = "proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration";
     let text = shipped("stream-telegram-conversation.yaml")
-        .replace("proposals: []", all)
         .replace("maxEvents: 64", &format!("maxEvents: {max_events}"))
         .replace("maxCharacters: 120000", &format!("maxCharacters: {max_characters}"));
     Declaration::parse(&text).unwrap()

@@ -157,7 +157,10 @@ async fn a_worker_that_lies_or_dies_settles_nothing() {
 
 #[tokio::test]
 async fn the_runner_without_a_model_asks_and_jails_nothing() {
-    let home = Home::with(|text| text.replace("runner: pi", "runner: deterministic")).await;
+    let three = "proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration";
+    let deterministic =
+        |text: String| text.replace("runner: pi", "runner: deterministic").replace(three, "proposals: []");
+    let home = Home::with(deterministic).await;
     let (run, states) = one(&home, vec![], RunState::Completed).await;
     assert_eq!(states, [AttemptState::Answered]);
     assert_eq!((home.model.request_count(), home.attempts(&run.id).await[0].sandbox.as_str()), (0, "none"));

@@ -14,8 +14,7 @@ use crate::ports::{Says, calls};
 use crate::support::{Home, TELEGRAM};
 
 async fn home() -> Home {
-    let three = "proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration";
-    let home = Home::with(|text| text.replace("proposals: []", three)).await;
+    let home = Home::new().await;
     home.dispatcher(Presence::Away).await;
     home
 }
@@ -159,7 +158,8 @@ async fn a_call_that_is_not_whole_proposes_nothing() {
 
 #[tokio::test]
 async fn without_declared_proposals_no_tool_is_offered_and_a_call_fails() {
-    let home = Home::new().await;
+    let three = "proposals:\n    - memory-change\n    - self-correction\n    - focus-declaration";
+    let home = Home::with(|text| text.replace(three, "proposals: []")).await;
     home.model.says([Says::Reply(calls("Hm.", &[memory("a")]))]);
     let at_work = home.start().await;
     let trigger = home.message(1, "Hello").await;
