@@ -10,7 +10,10 @@ use anyhow::{Context, Result, bail};
 /// When something could not be measured at all; a figure that misses its target is printed as such and is no error.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    #[expect(clippy::disallowed_methods, reason = "a chore starts cargo; the product starts nothing this way")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a chore starts cargo; the product starts nothing this way"
+    )]
     let mut command = Command::new(cargo);
     command.args(["bench", "--quiet", "--package", "thought", "--bench", "figures", "--"]).args(arguments);
     let status = command.status().context("start the bench")?;

@@ -118,7 +118,11 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn flat(&self, events: &[StoredEvent], ops: fn(&Self, &StoredEvent) -> Result<Vec<Op>>) -> Result<Vec<Op>> {
+    fn flat(
+        &self,
+        events: &[StoredEvent],
+        ops: fn(&Self, &StoredEvent) -> Result<Vec<Op>>,
+    ) -> Result<Vec<Op>> {
         let each = events.iter().map(|event| ops(self, event)).collect::<Result<Vec<_>>>()?;
         Ok(each.into_iter().flatten().collect())
     }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use thought_cli::jail::{Jailer, launcher};
 use thought_cli::model::Models;
 use thought_protocol::packet::Packet;
@@ -40,7 +40,9 @@ pub(crate) fn launches(table: &mut Table) -> Result<()> {
     }
     table.group(format!("Launch of a worker, until it is sealed ({LAUNCHES} each, turn about)"));
     table.row(Row::new("launch, median", launched.median(), "ms").beside("a bare process", bare.median()));
-    table.row(Row::new("launch, 95th percentile", launched.p95(), "ms").beside("a bare process's", bare.p95()));
+    table.row(
+        Row::new("launch, 95th percentile", launched.p95(), "ms").beside("a bare process's", bare.p95()),
+    );
 
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let jailer = Jailer::start(launch)?;
@@ -53,7 +55,10 @@ pub(crate) fn launches(table: &mut Table) -> Result<()> {
         warm.push_ms(began.elapsed());
         runtime.block_on(async { drop(worker) });
     }
-    table.row(Row::new("checkout of a warm worker, median", warm.median(), "ms").beside("a launch", launched.median()));
+    table.row(
+        Row::new("checkout of a warm worker, median", warm.median(), "ms")
+            .beside("a launch", launched.median()),
+    );
     Ok(())
 }
 
@@ -76,7 +81,9 @@ pub(crate) fn packet_to_first_byte(options: &Options, table: &mut Table) -> Resu
         runtime.block_on(times.one(&packet, &bytes, &jailer, &models, &listener))?;
     }
     let size = bytes.len() as f64 / 1024.0;
-    table.group(format!("Packet of 64 turns ({size:.0} KiB) to the first byte of its request ({PACKETS} times)"));
+    table.group(format!(
+        "Packet of 64 turns ({size:.0} KiB) to the first byte of its request ({PACKETS} times)"
+    ));
     let row = Row::new("first byte, median", times.whole.median(), "ms").at_most(FIRST_BYTE_MS_MAX);
     table.row(row.beside("a bare connection's first byte", bare.median()));
     table.row(Row::new("first byte, 95th percentile", times.whole.p95(), "ms"));
@@ -132,8 +139,12 @@ fn full_packet(options: &Options) -> Result<Packet> {
     let serving = Serving::start(&place)?;
     turns::speak(&servers, &place.observer()?, FULL_CONTEXT)?;
     serving.stop()?;
-    let run: String = place.observer()?.0.query_row("SELECT id FROM runs ORDER BY ordinal DESC LIMIT 1", [], |row| row.get(0))?;
-    let run: RunId = run.parse().map_err(|_unparsable| anyhow!("a stored run has no valid id"))?;
+    let run: String =
+        place
+            .observer()?
+            .0
+            .query_row("SELECT id FROM runs ORDER BY ordinal DESC LIMIT 1", [], |row| row.get(0))?;
+    let run: RunId = run.parse()?;
     let engine = SqliteStore::open(&place.database(), OpenOptions::default())?;
     let store = thought_store::Store::new(engine, std::sync::Arc::new(thought_cli::compose::SystemClock));
     let (_, packet) = servers.runtime.block_on(rebuild(&store.reader(), &NoImages, &run))?;

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::options::{Options, Part};
-use crate::table::Table;
+use crate::table::{Row, Table};
 
 /// The argument of a process that is started to end at once: the bare start that others are compared with.
 const BARE: &str = "__bare";
@@ -42,6 +42,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let options = Options::read()?;
     let mut table = Table::new(options.form);
+    machine(&mut table)?;
     if options.wants(Part::Jail) {
         jail::launches(&mut table)?;
     }
@@ -61,5 +62,14 @@ fn run() -> Result<()> {
     if options.wants(Part::Scale) {
         scale::compare(&options, &mut table)?;
     }
+    machine(&mut table)?;
     table.finish()
+}
+
+/// How busy the machine is: other work beside the bench slows what is measured and its baselines alike.
+fn machine(table: &mut Table) -> Result<()> {
+    table.group("The machine");
+    let processors = std::thread::available_parallelism()?.get() as f64;
+    table.row(Row::new("load, last minute", proc::load()?, "").beside("its processors", processors));
+    Ok(())
 }

@@ -64,7 +64,9 @@ impl Options {
                 "--only" => {
                     for name in value()?.split(',') {
                         let part = PARTS.iter().find(|(known, _)| *known == name);
-                        options.only.push(part.with_context(|| format!("no part is called {name}; {USAGE}"))?.1);
+                        options
+                            .only
+                            .push(part.with_context(|| format!("no part is called {name}; {USAGE}"))?.1);
                     }
                 }
                 "--turns" => options.turns = value()?.parse().context("read --turns")?,

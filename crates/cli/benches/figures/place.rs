@@ -20,7 +20,8 @@ pub(crate) const CHAT: i64 = 4_242;
 /// The shipped declaration that answers in Telegram.
 pub(crate) const AGENT: &str = "stream-telegram-conversation";
 /// What the person says: as long as a message is.
-const SAID: &str = "Could you tell me which of the two trains I should take on Thursday, if I want to be there by noon?";
+const SAID: &str =
+    "Could you tell me which of the two trains I should take on Thursday, if I want to be there by noon?";
 /// What the model answers.
 const ANSWER: &str = "Take the earlier one. It leaves at 9:12 and is there at 11:40, which leaves you twenty minutes; \
                       the later one arrives at 12:10.";
@@ -216,7 +217,8 @@ pub(crate) struct Observer(pub(crate) Connection);
 impl Observer {
     /// Position of the newest receipt; 0 when there is none.
     pub(crate) fn newest_receipt(&self) -> Result<u64> {
-        let sql = "SELECT coalesce(max(position), 0) FROM events WHERE type = 'stream.thought.delivery.telegram@1'";
+        let sql =
+            "SELECT coalesce(max(position), 0) FROM events WHERE type = 'stream.thought.delivery.telegram@1'";
         Ok(self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
@@ -259,7 +261,8 @@ impl Serving {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let serving = Self { child, ready_after: began.elapsed() };
-        let ready: serde_json::Value = serde_json::from_str(&line).context("thought serve did not become ready")?;
+        let ready: serde_json::Value =
+            serde_json::from_str(&line).context("thought serve did not become ready")?;
         if ready["ready"] != true {
             bail!("thought serve said something else than that it is ready");
         }
@@ -272,7 +275,10 @@ impl Serving {
 
     /// Ends it in order.
     pub(crate) fn stop(mut self) -> Result<()> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM)?;
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        )?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { bail!("thought serve ended with {status}") }
     }

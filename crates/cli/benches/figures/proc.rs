@@ -53,3 +53,10 @@ pub(crate) fn io_of_threads(names: &[&str]) -> Result<Io> {
     }
     Ok(total)
 }
+
+/// Processes that wanted to run, on the mean of the last minute: how busy the machine was.
+pub(crate) fn load() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").context("read the load of the machine")?;
+    let first = text.split_whitespace().next().context("find the load of the machine")?;
+    Ok(first.parse()?)
+}

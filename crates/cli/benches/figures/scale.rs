@@ -69,13 +69,19 @@ fn fill(servers: &Servers, place: &Place, events: u64) -> Result<u64> {
     let mut filler = Filler::open(&servers.runtime, &place.database())?;
     let held = filler.fill(events)?;
     filler.check(200)?;
-    remark(&format!("filled in {:.0} s; 200 hashes were computed again and hold", began.elapsed().as_secs_f64()));
+    remark(&format!(
+        "filled in {:.0} s; 200 hashes were computed again and hold",
+        began.elapsed().as_secs_f64()
+    ));
     Ok(held)
 }
 
 fn costs(table: &mut Table, (few, cost_of_few): (u64, &Cost), (many, cost_of_many): (u64, &Cost)) {
-    table.group(format!("A turn in a store with {many} events, beside one with {few} (medians of {COUNTED} turns)"));
-    let kinds: [(&str, fn(&Cost) -> &Sample, f64); 5] = [
+    table.group(format!(
+        "A turn in a store with {many} events, beside one with {few} (medians of {COUNTED} turns)"
+    ));
+    type Kind = (&'static str, fn(&Cost) -> &Sample, f64);
+    let kinds: [Kind; 5] = [
         ("durable commits", |cost| &cost.commits, 1.0),
         ("rows read", |cost| &cost.rows_read, 1.0),
         ("rows written", |cost| &cost.rows_written, 1.0),
@@ -84,7 +90,8 @@ fn costs(table: &mut Table, (few, cost_of_few): (u64, &Cost), (many, cost_of_man
     ];
     for (name, of, most) in kinds {
         let (small, large) = (of(cost_of_few), of(cost_of_many));
-        let row = Row::new(name, large.median(), "").beside("few", small.median()).at_most(small.median() * most);
+        let row =
+            Row::new(name, large.median(), "").beside("few", small.median()).at_most(small.median() * most);
         table.row(row.note(format!("mean {:.1}, with few {:.1}", large.mean(), small.mean())));
     }
 }

@@ -99,7 +99,8 @@ fn measure(below: &Path, turns: usize) -> Result<Measured> {
         whole.push_ms(turn.receipt.at - turn.pushed.at);
     }
     let stages = stages(&observer, &seen, &arrivals)?;
-    let sql = "SELECT length(bytes) FROM snapshots WHERE run = (SELECT id FROM runs ORDER BY ordinal DESC LIMIT 1)";
+    let sql =
+        "SELECT length(bytes) FROM snapshots WHERE run = (SELECT id FROM runs ORDER BY ordinal DESC LIMIT 1)";
     let snapshot_bytes = observer.0.query_row(sql, [], |row| row.get::<_, f64>(0))?;
     Ok(Measured { whole, stages, model, send, commit, start, snapshot_bytes, place, servers })
 }
@@ -189,7 +190,9 @@ pub(crate) fn on_disk(options: &Options, table: &mut Table) -> Result<()> {
     let turn = measured.overhead(measured.whole.median());
     table.group("The turn on a disk as its commits and the rest");
     table.row(Row::new("durable commits of a turn, counted", commits, "").note("the cursor's own included"));
-    table.row(Row::new("commits x a bare durable commit", commits * commit, "ms").beside("a bare commit", commit));
+    table.row(
+        Row::new("commits x a bare durable commit", commits * commit, "ms").beside("a bare commit", commit),
+    );
     table.row(Row::new("the rest", turn - commits * commit, "ms"));
     table.row(Row::new("turn", turn, "ms").beside("a bare commit", commit));
     table.row(Row::new("turn", turn, "ms").beside("a bare process", measured.start.median()));
