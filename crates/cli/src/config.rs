@@ -373,6 +373,9 @@ impl Telegram {
         if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name_byte) {
             return bad("source", "wants telegram: and a name of lower-case letters, digits and -", None);
         }
+        if let Err(error) = thought_telegram::client::check_api_url(&self.api_url) {
+            return bad("api_url", &format!("is refused: {error}"), None);
+        }
         if self.token_env.is_some() && self.token_file.is_some() {
             return bad("token_file", "stands beside token_env: keep one of them", None);
         }
@@ -498,6 +501,7 @@ mod tests {
                 "[provider.main]\napi = \"openai-chat\"\nbase_url = \"http://example.org/v1\"\nmodel = \"m\"\n",
                 "thought.toml:5: provider.main.base_url",
             ),
+            ("[telegram]\napi_url = \"http://canary.example\"\n", "thought.toml:4: telegram.api_url"),
             ("[telegram]\nallowed_chats = [-5]\n", "thought.toml: telegram.allowed_users"),
             ("[sandbox]\nmode = \"canary\"\n", "thought.toml:4: this value is none of full"),
             ("[log]\nlevel = 5\n", "thought.toml:4: "),

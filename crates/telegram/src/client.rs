@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thought_protocol::Sensitive;
 
-pub use config::{BotToken, ClientConfig, ConfigError, Timeouts};
+pub use config::{BotToken, ClientConfig, ConfigError, Timeouts, check_api_url};
 pub use error::{ClientError, ConnectFailure, Delivery};
 
 use crate::entities::{Entity, Formatted};

@@ -57,9 +57,10 @@ pub fn read(home: &Home, file: &Path) -> Result<Package, Failure> {
 /// Every declaration file of the home, by name.
 ///
 /// # Errors
-/// [`Failure`] when the folder cannot be read.
+/// [`Failure`]: a link, or a folder that others can enter (3), one that is not there (5) or cannot be read (8).
 pub fn files(home: &Home) -> Result<Vec<PathBuf>, Failure> {
     let folder = home.below("agents");
+    crate::home::check_folder(&folder)?;
     let entries = std::fs::read_dir(&folder).map_err(|error| {
         Failure::new(Exit::Machine, "cannot-read", format!("read {}: {}", folder.display(), error.kind()))
     })?;

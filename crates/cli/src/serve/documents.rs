@@ -83,6 +83,8 @@ impl ScannedDocuments {
                 return Ok(());
             };
             let mut moved = watch.moved();
+            // What moved between the scan at start and the watch was told to nobody.
+            self.look().await;
             loop {
                 tokio::select! {
                     () = stop.said() => return Ok(()),
@@ -93,11 +95,15 @@ impl ScannedDocuments {
                         }
                     }
                 }
-                if let Err(error) = self.connector.refresh().await {
-                    tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
-                }
+                self.look().await;
             }
         });
+    }
+
+    async fn look(&self) {
+        if let Err(error) = self.connector.refresh().await {
+            tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
+        }
     }
 }
 
@@ -147,7 +153,8 @@ fn failure(error: &ScanError) -> Failure {
     match error {
         ScanError::Lock(LockError::Held) => Failure::new(Exit::Conflict, "lock-held", message),
         ScanError::Lock(LockError::RootMoved) => Failure::new(Exit::Conflict, "root-moved", message),
-        ScanError::Lock(LockError::CannotWrite(_)) => Failure::new(Exit::Machine, "cannot-write", message),
+        ScanError::Lock(LockError::CannotWrite(_)) => Failure::new(Exit::Machine, "cannot-write", message)
+            .hint("see that the disk that holds the home can be written and has some space left"),
         ScanError::Lock(LockError::Invalid { .. }) => Failure::refused("lock-invalid", message)
             .hint("look who wrote .thought.lock in the context root; empty it once no process uses it"),
         ScanError::Root(root) => Failure::refused(root.reason(), message),

@@ -97,6 +97,14 @@ pub enum ConfigError {
     Tls,
 }
 
+/// Checks the API's root without preparing anything for it.
+///
+/// # Errors
+/// [`ConfigError::Url`], [`ConfigError::PlainHttp`].
+pub fn check_api_url(api_url: &str) -> Result<(), ConfigError> {
+    ApiRoot::parse(api_url).map(|_root| ())
+}
+
 /// The root, checked.
 #[derive(Clone)]
 pub(super) struct ApiRoot {
