@@ -42,6 +42,8 @@ pub const POLL_SECONDS: u32 = 25;
 pub const BACKOFF_FIRST_MS: u64 = 500;
 /// Longest such pause, milliseconds.
 pub const BACKOFF_LONGEST_MS: u64 = 30_000;
+/// Refused chats that are remembered as named in the log.
+pub const REFUSED_CHATS_TOLD_MAX: usize = 8;
 /// Spooled updates that are looked at in one go.
 pub const SPOOL_PAGE: u32 = 256;
 /// The same where all of a page belongs to chats that wait: the ones behind must not wait with them.

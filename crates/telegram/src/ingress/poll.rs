@@ -4,18 +4,21 @@
 //! week, so they are never compared and never stored. A batch is confirmed by the next call, which is made only once the
 //! batch is durable.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thought_store::StoreError;
-use thought_store::handle::TelegramIngress;
+use thought_store::handle::{RefusedChat, TelegramIngress};
 use tokio::sync::watch;
 
 use super::identity::{Allowed, identify, pause_after};
 use super::{ChannelState, sift};
 use crate::admit::Policy;
 use crate::client::{BotClient, ClientError, RawUpdate};
-use crate::ids::UpdateId;
-use crate::limits::{BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, POLL_SECONDS, UPDATES_PER_BATCH_MAX};
+use crate::ids::{ChatId, UpdateId};
+use crate::limits::{
+    BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, POLL_SECONDS, REFUSED_CHATS_TOLD_MAX, UPDATES_PER_BATCH_MAX,
+};
 use crate::stop::{Backoff, Next, Stop};
 
 /// How is polled.
@@ -86,11 +89,12 @@ impl Poller {
         self.policy.send_replace(Some(Arc::clone(&policy)));
         let mut backoff = Backoff::new(self.options.backoff_ms.0, self.options.backoff_ms.1);
         let mut offset = None;
+        let mut told = VecDeque::new();
         while !stop.is_said() {
             let fetched = self.client.get_updates_raw(offset, self.wait_s(), self.options.batch_max);
             let Some(fetched) = stop.unless(fetched).await else { return };
             let problem = match fetched {
-                Ok(updates) => match self.keep(updates, &policy).await {
+                Ok(updates) => match self.keep(updates, &policy, &mut told).await {
                     Ok(next) => {
                         offset = next.or(offset);
                         backoff.reset();
@@ -113,11 +117,17 @@ impl Poller {
     }
 
     /// Makes a batch durable. The offset that confirms it, if it holds anything.
-    async fn keep(&self, updates: Vec<RawUpdate>, policy: &Policy) -> Result<Option<UpdateId>, StoreError> {
+    async fn keep(
+        &self,
+        updates: Vec<RawUpdate>,
+        policy: &Policy,
+        told: &mut VecDeque<i64>,
+    ) -> Result<Option<UpdateId>, StoreError> {
         let Some(last) = updates.last().map(|raw| raw.update_id) else { return Ok(None) };
         let received = updates.len();
         let sifted = sift(updates, policy);
         let (kept, refused) = (sifted.kept.len(), sifted.refused.len());
+        sifted.refused.iter().for_each(|chat| name_refused(chat, policy, told));
         self.ingress.spool(sifted.kept, sifted.refused).await?;
         tracing::debug!(received, kept, refused, "a batch of updates is spooled");
         Ok(Some(UpdateId(last.0.wrapping_add(1))))
@@ -156,5 +166,22 @@ impl Poller {
             (true, _) => tracing::info!("polling works"),
             (false, _) => {}
         }
+    }
+}
+
+/// Names a refused chat, unless it is among the last that were named: a stranger who writes on fills no log.
+fn name_refused(refused: &RefusedChat, policy: &Policy, told: &mut VecDeque<i64>) {
+    let RefusedChat { chat, kind } = refused;
+    if told.contains(chat) {
+        return;
+    }
+    if told.len() == REFUSED_CHATS_TOLD_MAX {
+        told.pop_front();
+    }
+    told.push_back(*chat);
+    if policy.allowed_chats.contains(&ChatId(*chat)) {
+        tracing::info!(chat, kind, "somebody who is not admitted wrote there");
+    } else {
+        tracing::info!(chat, kind, "a chat that is not admitted wrote; to admit it: allowed_chats = [{chat}]");
     }
 }
