@@ -1,0 +1,12 @@
+//! The surface from outside: what is refused and how it is told, what never leaves, and the demonstration.
+
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
+
+mod configuration;
+mod dark;
+mod declarations;
+mod demo;
+mod homes;
+
+/// The binary under test.
+const THOUGHT: &str = env!("CARGO_BIN_EXE_thought");
