@@ -18,12 +18,20 @@ pub const FILES_SEALED: u64 = 3;
 /// How long a launch waits for the worker's report.
 pub const SEAL_TIMEOUT: Duration = Duration::from_millis(5_000);
 
+/// How long whoever talks to a worker waits for one frame to go in and one to come out, and for its end:
+/// as long as the processor time it has, for a worker that waits uses none.
+pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(CPU_SECONDS);
+
 /// How long a reaper waits for a killed process to be gone.
 pub const REAP_TIMEOUT: Duration = Duration::from_millis(5_000);
 
-/// Bytes of standard output and error that a worker can write before it blocks. They are counted,
-/// never read.
+/// Bytes of standard output and error that are counted; more is a flood. They are never read.
 pub const STDERR_BYTES: usize = 4096;
+
+/// Room for standard output and error. The kernel gives a write that does not fit behind the last one a
+/// page of its own, so a worker may block with the last page half empty: with two, it has been counted as
+/// a flood by then.
+pub const STDERR_ROOM_BYTES: usize = 2 * STDERR_BYTES;
 
 /// Length of the third argument of a worker, in bytes.
 pub const ORDER_BYTES: usize = 128;

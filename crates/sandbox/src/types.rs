@@ -91,9 +91,9 @@ pub enum ExitKind {
 /// What is known of a worker's standard output and error: how much, never what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StderrReport {
-    /// Bytes written and kept; at most [`crate::limits::STDERR_BYTES`].
+    /// Bytes written; at most [`crate::limits::STDERR_BYTES`] are told.
     pub bytes: usize,
-    /// Whether the worker filled all the room it has: a flood. It then blocks until it is killed.
+    /// Whether it wrote that many or more: a flood. It blocks soon, until it is killed.
     pub is_full: bool,
 }
 

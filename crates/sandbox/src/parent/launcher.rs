@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::errno_of;
 use super::process::{WorkerProcess, wait_readable};
 use super::spawner::{self, Start};
-use crate::limits::{SEAL_TIMEOUT, STDERR_BYTES};
+use crate::limits::{SEAL_TIMEOUT, STDERR_ROOM_BYTES};
 use crate::order::Order;
 use crate::record::{RECORD_BYTES, Record};
 use crate::{ExitKind, LaunchError, SealEvidence, StderrReport, Tier, WorkerLimits};
@@ -119,7 +119,7 @@ impl Launcher {
         let channel_error = |error: std::io::Error| LaunchError::Channel { errno: errno_of(&error) };
         let (channel, worker_end) = UnixStream::pair().map_err(channel_error)?;
         let (errors, worker_errors) = std::io::pipe().map_err(channel_error)?;
-        rustix::pipe::fcntl_setpipe_size(&worker_errors, STDERR_BYTES)
+        rustix::pipe::fcntl_setpipe_size(&worker_errors, STDERR_ROOM_BYTES)
             .map_err(|errno| LaunchError::Channel { errno: errno.raw_os_error() })?;
         let start = Start {
             executable: Arc::clone(&self.executable),

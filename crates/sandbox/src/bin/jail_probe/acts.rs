@@ -45,6 +45,66 @@ fn socket(domain: i32, kind: i32) -> i32 {
     tried(libc::SYS_socket, &[domain as usize, kind as usize, 0])
 }
 
+/// Connects a new socket to an address.
+fn connect(domain: i32, kind: i32, address: &[u8]) -> i32 {
+    match attempt(libc::SYS_socket, &[domain as usize, kind as usize, 0]) {
+        Ok(fd) => tried(libc::SYS_connect, &[fd, address.as_ptr() as usize, address.len()]),
+        Err(errno) => errno,
+    }
+}
+
+/// A port of this machine itself.
+fn loopback(port: usize) -> [u8; 16] {
+    let mut address = [0; 16];
+    address[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    address[2..4].copy_from_slice(&(port as u16).to_be_bytes());
+    address[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    address
+}
+
+/// A local socket by its name; an abstract name begins with a zero byte.
+fn local(name: &str) -> Vec<u8> {
+    let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+    address.extend_from_slice(name.as_bytes());
+    address
+}
+
+/// One byte to a port: the only thing that a connection of datagrams proves.
+fn send_datagram(port: usize) -> i32 {
+    let address = loopback(port);
+    match attempt(libc::SYS_socket, &[libc::AF_INET as usize, libc::SOCK_DGRAM as usize, 0]) {
+        Ok(fd) => {
+            let arguments = [fd, b"x".as_ptr() as usize, 1, 0, address.as_ptr() as usize, address.len()];
+            tried(libc::SYS_sendto, &arguments)
+        }
+        Err(errno) => errno,
+    }
+}
+
+/// Copies without end.
+fn fork_bomb() -> i32 {
+    loop {
+        match attempt(libc::SYS_clone, &[libc::SIGCHLD as usize]) {
+            Ok(_) => {}
+            Err(errno) => return errno,
+        }
+    }
+}
+
+/// The names in the root folder, but for itself and its parent.
+fn list_root() -> i32 {
+    let folder = [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, libc::O_DIRECTORY as usize];
+    let mut entries = [0u8; 1024];
+    let listed = attempt(libc::SYS_openat, &folder)
+        .and_then(|fd| attempt(libc::SYS_getdents64, &[fd, entries.as_mut_ptr() as usize, entries.len()]));
+    match listed {
+        // Two records of 24 bytes: there is nothing in it.
+        Ok(length) if length <= 48 => libc::ENODATA,
+        Ok(_) => 0,
+        Err(errno) => errno,
+    }
+}
+
 fn fork() -> i32 {
     match attempt(libc::SYS_clone, &[libc::SIGCHLD as usize]) {
         // SAFETY: the copy ends at once, with nothing of the original's.
@@ -123,9 +183,11 @@ fn hash() -> i32 {
     i32::from(state.hash_one(1) != state.hash_one(1))
 }
 
-fn flood() -> i32 {
+/// Writes pieces of this length until nobody listens.
+fn flood(length: usize) -> i32 {
     let mut errors = std::io::stderr();
-    while errors.write_all(&[b'x'; 512]).is_ok() {}
+    let piece = vec![b'x'; length];
+    while errors.write_all(&piece).is_ok() {}
     libc::EPIPE
 }
 
@@ -178,22 +240,18 @@ fn bounding() -> i32 {
 
 /// Runs an act by name. An unknown name answers -1.
 pub(crate) fn run(name: &str, number: usize) -> i32 {
-    forbidden(name, number).or_else(|| resource(name, number)).or_else(|| state(name, number)).unwrap_or(-1)
+    reaching_out(name, number)
+        .or_else(|| forbidden(name, number))
+        .or_else(|| resource(name, number))
+        .or_else(|| state(name, number))
+        .unwrap_or(-1)
 }
 
-fn forbidden(name: &str, pid: usize) -> Option<i32> {
+/// Files and sockets.
+fn reaching_out(name: &str, pid: usize) -> Option<i32> {
     Some(match name {
         "open-passwd" => open(c"/etc/passwd", libc::O_RDONLY),
-        "list-root" => match attempt(
-            libc::SYS_openat,
-            &[libc::AT_FDCWD as usize, c"/".as_ptr() as usize, libc::O_DIRECTORY as usize],
-        ) {
-            Ok(fd) => {
-                let mut entries = [0u8; 1024];
-                tried(libc::SYS_getdents64, &[fd, entries.as_mut_ptr() as usize, entries.len()])
-            }
-            Err(errno) => errno,
-        },
+        "list-root" => list_root(),
         "environ-of" => open_of(pid, "environ"),
         "memory-file-of" => open_of(pid, "mem"),
         "tcp" => socket(libc::AF_INET, libc::SOCK_STREAM),
@@ -201,16 +259,42 @@ fn forbidden(name: &str, pid: usize) -> Option<i32> {
         "unix" => socket(libc::AF_UNIX, libc::SOCK_STREAM),
         "netlink" => socket(libc::AF_NETLINK, libc::SOCK_RAW),
         "vsock" => socket(libc::AF_VSOCK, libc::SOCK_STREAM),
-        "fork" => fork(),
-        "clone3" => tried(libc::SYS_clone3, &[0, 0]),
-        "exec" => exec(),
-        "trace" => tried(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, pid, 0, 0]),
-        "read-memory-of" => read_memory_of(pid),
-        "signal" => tried(libc::SYS_kill, &[pid, 0]),
+        "packet" => socket(libc::AF_PACKET, libc::SOCK_RAW),
+        "tcp-connect" => connect(libc::AF_INET, libc::SOCK_STREAM, &loopback(pid)),
+        "udp-send" => send_datagram(pid),
+        "unix-pathname" => {
+            connect(libc::AF_UNIX, libc::SOCK_STREAM, &local(&format!("/tmp/jail-probe-{pid}\0")))
+        }
+        "unix-abstract" => connect(libc::AF_UNIX, libc::SOCK_STREAM, &local(&format!("\0jail-probe-{pid}"))),
+        "socket-pair" => {
+            let mut ends = [0i32; 2];
+            let kind = libc::SOCK_STREAM as usize;
+            tried(libc::SYS_socketpair, &[libc::AF_UNIX as usize, kind, 0, ends.as_mut_ptr() as usize])
+        }
+        "send-descriptor" => tried(libc::SYS_sendmsg, &[0, 0, 0]),
+        "take-descriptor" => tried(libc::SYS_recvmsg, &[0, 0, 0]),
         "write-tmp" => create(c"/tmp/jail-probe"),
         "write-shm" => create(c"/dev/shm/jail-probe"),
         "write-here" => create(c"./jail-probe"),
         "write-root" => create(c"/jail-probe"),
+        _ => return None,
+    })
+}
+
+/// Everything else.
+fn forbidden(name: &str, pid: usize) -> Option<i32> {
+    Some(match name {
+        "fork" => fork(),
+        "fork-bomb" => fork_bomb(),
+        "exec-of-descriptor" => tried(libc::SYS_execveat, &[0, c"".as_ptr() as usize, 0, 0, 0x1000]),
+        "clone3" => tried(libc::SYS_clone3, &[0, 0]),
+        "exec" => exec(),
+        "trace" => tried(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, pid, 0, 0]),
+        "read-memory-of" => read_memory_of(pid),
+        "write-memory-of" => tried(libc::SYS_process_vm_writev, &[pid, 0, 0, 0, 0, 0]),
+        "signal" => tried(libc::SYS_kill, &[pid, 0]),
+        "signal-thread" => tried(libc::SYS_tgkill, &[pid, pid, 0]),
+        "process-descriptor" => tried(libc::SYS_pidfd_open, &[pid, 0]),
         "memfd" => tried(libc::SYS_memfd_create, &[c"x".as_ptr() as usize, 0]),
         "io-uring" => {
             let mut parameters = [0u64; 15];
@@ -227,8 +311,13 @@ fn forbidden(name: &str, pid: usize) -> Option<i32> {
                 &[kind.as_ptr() as usize, what.as_ptr() as usize, data.as_ptr() as usize, 1, process_keyring],
             )
         }
+        "keyring-control" => tried(libc::SYS_keyctl, &[0, -2isize as usize, 0]),
+        "semaphores" => tried(libc::SYS_semget, &[0, 1, libc::IPC_CREAT as usize | 0o600]),
+        "messages" => tried(libc::SYS_msgget, &[0, libc::IPC_CREAT as usize | 0o600]),
         "shared-memory" => tried(libc::SYS_shmget, &[0, 4096, libc::IPC_CREAT as usize | 0o600]),
         "user-namespace" => tried(libc::SYS_unshare, &[libc::CLONE_NEWUSER as usize]),
+        "join-namespace" => tried(libc::SYS_setns, &[0, 0]),
+        "change-root" => tried(libc::SYS_chroot, &[c"/".as_ptr() as usize]),
         "mount" => {
             let kind = c"tmpfs".as_ptr() as usize;
             tried(libc::SYS_mount, &[kind, c"/".as_ptr() as usize, kind, 0, 0])
@@ -259,7 +348,7 @@ fn resource(name: &str, number: usize) -> Option<i32> {
         "allocate" => allocate(number),
         "exhaust" => exhaust(number),
         "hash" => hash(),
-        "flood" => flood(),
+        "flood" => flood(number.max(1)),
         "spin" => spin(),
         _ => return None,
     })
