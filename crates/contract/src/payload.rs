@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thought_protocol::proposal::ProposalKind;
-use thought_protocol::{AttemptId, DocumentId, EventId, Fingerprint, RunId, Sha256Hex, SnapshotId, VersionId};
+use thought_protocol::{
+    AttemptId, DocumentId, EventId, Fingerprint, RunId, Sha256Hex, SnapshotId, VersionId,
+};
 
 use crate::event::{EventType, SourceName};
 
