@@ -32,9 +32,8 @@ impl SmallDisk {
         let mut file = fs::File::create(self.0.join("ballast")).unwrap();
         let mut size = 64 * 1024;
         while size > 0 {
-            match file.write(&vec![0; size]) {
-                Ok(_) => {}
-                Err(_) => size /= 2,
+            if file.write_all(&vec![0; size]).is_err() {
+                size /= 2;
             }
         }
     }

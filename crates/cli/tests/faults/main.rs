@@ -1,7 +1,7 @@
 //! Faults from outside: processes that are killed, channels that misbehave, and a disk that is full. Nothing may be lost,
 //! nothing doubled, and what is not known must be said.
 
-#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 mod channel;
 mod crash;

@@ -152,6 +152,9 @@ async fn uncertain_after(failure: Failure, arrived: usize) {
     assert_eq!(world.bot.sent().len(), arrived + 1);
     let status = world.home.object(&["status"]);
     assert_eq!(status["deliveries"]["uncertain"], json!(uncertain), "said until somebody decides");
+    // Without evidence of delivery the answer is no history; what the person said is.
+    let second = String::from_utf8(world.model.requests()[1].body.clone()).unwrap();
+    assert!(second.contains("did you get that?") && !second.contains("Hello."), "{second}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,10 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     let binary = binary(&temporary);
     let steps = binary.run(&["demo", "--json"]).exit(0).lines();
     let named: BTreeSet<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
-    for step in ["home", "jail", "you", "event", "run", "model", "settled", "bot", "receipt", "done"] {
+    for step in [
+        "home", "jail", "you", "event", "run", "model", "settled", "bot", "proposal", "diff", "history",
+        "receipt", "done",
+    ] {
         assert!(named.contains(step), "{step}: {named:?}");
     }
     let home = PathBuf::from(steps.last().unwrap()["home"].as_str().unwrap());
@@ -51,6 +54,20 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     assert!(missing.is_empty(), "told and not held: {missing:?}");
     assert_eq!(look(&["status"])[0]["runs"]["completed"], 2);
     assert_eq!(look(&["event-list", "--type", "delivery.telegram@1"]).len(), 2);
+
+    // The suggestion waits, and the memory is what it was.
+    let step = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
+    let proposals = look(&["proposal-list"]);
+    assert_eq!(proposals.len(), 1);
+    assert_eq!(
+        (&proposals[0]["id"], &proposals[0]["state"]),
+        (&step("proposal")["proposal"], &"undecided".into())
+    );
+    assert!(step("diff")["diff"].as_str().unwrap().ends_with("\n+- Lives in Lisbon.\n"));
+    assert_eq!(step("history")["call"], "request_memory_change");
+    let memory = fs::read_to_string(home.join("context/memory.md")).unwrap();
+    assert!(!memory.contains("Lisbon"), "{memory}");
+    assert!(steps.iter().filter(|step| step["step"] == "bot").all(|step| step["requests"] == 1));
 }
 
 #[test]
@@ -63,7 +80,17 @@ fn the_demonstration_prints_where_to_look_and_leaves_its_home() {
         panic!("one home is left")
     };
     assert!(printed.contains(argument(home)), "{printed}");
-    for word in ["update", "evt_", "run_", "snap_", "receipt", "status", "event-list"] {
+    for word in [
+        "update",
+        "evt_",
+        "run_",
+        "snap_",
+        "receipt",
+        "status",
+        "event-list",
+        "nothing in memory.md has changed yet",
+        "+- Lives in Lisbon.",
+    ] {
         assert!(printed.contains(word), "{word}: {printed}");
     }
 }

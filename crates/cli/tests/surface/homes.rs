@@ -122,3 +122,25 @@ fn a_folder_below_the_home_that_is_a_link_is_not_followed() {
         assert!(refused.told().contains(folder), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn the_home_is_found_by_option_then_variable_then_data_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut binary = Binary::new(THOUGHT);
+    let set = |binary: &mut Binary, name: &str, path: &std::path::Path| {
+        binary.env.insert(name.to_owned(), argument(path).to_owned());
+    };
+    set(&mut binary, "HOME", folder.path());
+    let made = binary.run(&["init", "--json"]).exit(0).object();
+    assert!(made["home"].as_str().unwrap().ends_with("/.local/share/thought"), "{made}");
+    set(&mut binary, "XDG_DATA_HOME", &folder.path().join("data"));
+    let made = binary.run(&["init", "--json"]).exit(0).object();
+    assert!(made["home"].as_str().unwrap().ends_with("/data/thought"), "{made}");
+    set(&mut binary, "THOUGHT_HOME", &folder.path().join("named"));
+    let made = binary.run(&["init", "--json"]).exit(0).object();
+    assert!(made["home"].as_str().unwrap().ends_with("/named"), "{made}");
+    let option = folder.path().join("option");
+    let made = binary.run(&["init", "--json", "--home", argument(&option)]).exit(0).object();
+    assert!(made["home"].as_str().unwrap().ends_with("/option"), "{made}");
+    assert_eq!(made["created"], true);
+}

@@ -9,6 +9,7 @@ mod history;
 mod keys;
 mod models;
 mod request;
+mod states;
 
 /// The binary under test.
 const THOUGHT: &str = env!("CARGO_BIN_EXE_thought");
