@@ -173,6 +173,29 @@ pub enum Command {
         #[command(flatten)]
         acknowledge: Acknowledge,
     },
+    /// List what models and people suggested, oldest first
+    ProposalList {
+        /// In this state
+        #[arg(long, value_parser = ["undecided", "decided", "projected", "failed", "inert"])]
+        state: Option<String>,
+        /// Of this kind
+        #[arg(long, value_parser = ["memory-change", "self-correction", "focus-declaration"])]
+        kind: Option<String>,
+        /// Behind this proposal
+        #[arg(long, value_name = "PROPOSAL")]
+        after: Option<String>,
+        /// The page
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one proposal as a reviewer sees it, and with consent its text and what it would change
+    ProposalShow {
+        /// The proposal, or a unique beginning of it
+        id: String,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
     /// Validate a declaration
     DeclarationCheck {
         /// The file

@@ -9,12 +9,11 @@ use thought_store::Store;
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
 use crate::args::{Acknowledge, Cli, Command, Global};
-use crate::command::events::Content;
-use crate::command::{completions, context, declaration, events, lineage, runs, status};
+use crate::command::{completions, context, declaration, events, lineage, proposals, runs, status};
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
 use crate::lock::{self, RoleLock, Taken};
-use crate::print::Printer;
+use crate::print::{Consent, Content, Printer};
 use crate::{demo, doctor, init, jail, logging, serve};
 
 /// The machine's clock: the one place that asks for the time of day.
@@ -93,7 +92,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
             events::list(reader, printer, options).await
         }
         Command::EventShow { id, acknowledge } => {
-            events::show(reader, printer, &id, content(acknowledge)).await
+            events::show(reader, printer, &id, consent(acknowledge)).await
         }
         Command::Lineage { id } => lineage::show(reader, printer, &id).await,
         Command::RunList { agent, state, after, page } => {
@@ -103,7 +102,14 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::RunAbandon { id } => runs::abandon(store, printer, &id).await,
         Command::RunRetry { id } => runs::retry(store, printer, &id).await,
         Command::ContextShow { run, acknowledge } => {
-            context::show(reader, printer, &run, content(acknowledge)).await
+            context::show(reader, printer, &run, consent(acknowledge)).await
+        }
+        Command::ProposalList { state, kind, after, page } => {
+            let options = proposals::ListOptions { state, kind, after, limit: page.limit };
+            proposals::list((reader, &SystemClock), printer, options).await
+        }
+        Command::ProposalShow { id, acknowledge } => {
+            proposals::show((reader, &SystemClock), printer, &id, consent(acknowledge)).await
         }
         Command::DeclarationList => declaration::list(home, reader, printer).await,
         Command::DeclarationActivate { file } => {
@@ -125,8 +131,14 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
     }
 }
 
+/// Consent of a list, which is never asked for: a person cannot say yes to what is not known yet.
 const fn content(acknowledge: Acknowledge) -> Content {
     if acknowledge.acknowledged { Content::Shown } else { Content::Dark }
+}
+
+/// Consent of a command that shows one thing.
+const fn consent(acknowledge: Acknowledge) -> Consent {
+    if acknowledge.acknowledged { Consent::Given } else { Consent::ToBeAsked }
 }
 
 /// Every role of the home, for a change that wants them all away.

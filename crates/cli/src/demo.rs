@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use thought_contract::event::{EventType, SourceName, StoredEvent};
-use thought_contract::payload::{DeliveryTelegram, RunCompleted};
+use thought_contract::payload::{DeliveryTelegram, MemoryChangeProposed, RunCompleted};
+use thought_contract::review::{Review, Standing, Subject, visible};
 use thought_contract::run::RunState;
 use thought_fakes::{BotApi, BotConfig, ChatSpec, ModelConfig, ModelServer, UserSpec, demo_brain};
+use thought_protocol::proposal::{ProposalKind, acknowledgment};
 use thought_protocol::{EventId, Sensitive};
 use thought_store::handle::Reader;
-use thought_store::row::{EventFilter, RunFilter, RunRow};
+use thought_store::row::{Base, EventFilter, ProposalFilter, ProposalState, RunFilter, RunRow};
 
 use crate::args::Global;
 use crate::command::resolve::short;
@@ -31,7 +33,9 @@ const CHAT: i64 = 4_242;
 /// Longest wait for one turn.
 const TURN_WAIT: Duration = Duration::from_secs(20);
 /// What the person says, turn by turn.
-const SAID: [&str; 2] = ["Hello! I moved here last week.", "Do you still see what I said before?"];
+const SAID: [&str; 2] = ["Please remember that I moved to Lisbon.", "Do you still see what I said before?"];
+/// What stands in history where the model would read how its call went.
+const CAPTURED: &str = "Captured as a durable proposal. It is inert: approval and application are pending.";
 
 /// `demo`.
 ///
@@ -165,11 +169,78 @@ async fn turns(show: &Show, ready: &Ready, servers: &Servers) -> Result<(), Fail
         show.step("bot", &json!({"messages": sent.len(), "requests": made}), || {
             format!("{answer:<58} message {}, 1 request", sent.len())
         })?;
+        match index {
+            0 => suggestion(show, &reader, &turn, &answer).await?,
+            _ => remembered(show, servers)?,
+        }
     }
     let documents = reader.documents(SourceName::context()).await?;
     show.step("memory", &json!({"documents": documents.len()}), || {
         let names: Vec<&str> = documents.iter().map(|row| row.path.as_str()).collect();
         format!("{}: scanned versions, unchanged by any of this", names.join(", "))
+    })
+}
+
+/// The suggestion that the first turn made: bound, waiting, and without any effect.
+async fn suggestion(show: &Show, reader: &Reader, turn: &Turn, answer: &str) -> Result<(), Failure> {
+    let waiting = ProposalFilter {
+        states: vec![ProposalState::Undecided],
+        kinds: vec![ProposalKind::MemoryChange],
+        limit: 2,
+        ..ProposalFilter::default()
+    };
+    let found = reader.proposals(waiting).await?;
+    let [row] = found.as_slice() else { return Err(not_there("exactly one waiting memory suggestion")) };
+    if row.run.as_ref() != Some(&turn.run.id) || row.base != Base::Current {
+        return Err(not_there("a suggestion of this run on the memory as it stands"));
+    }
+    if acknowledgment(&[ProposalKind::MemoryChange]) != Some(answer) {
+        return Err(not_there("the fixed sentence as the delivered answer"));
+    }
+    let event = reader.event(row.proposal.clone()).await?.ok_or_else(|| not_there("the proposal's event"))?;
+    let proposed: MemoryChangeProposed = event.payload().map_err(|error| Failure::internal(&error))?;
+    let base = reader.version(proposed.target.version_id.clone()).await?;
+    let base = base.ok_or_else(|| not_there("the version that the suggestion is bound to"))?;
+    let base = Sensitive::new(String::from_utf8_lossy(base.content.expose()).into_owned());
+    let review = Review::of(Subject::MemoryChange(&proposed, &base), Standing::Current)
+        .map_err(|error| Failure::internal(&error))?;
+    let value = json!({"proposal": row.proposal, "kind": row.kind, "state": row.state.as_str()});
+    show.step("proposal", &value, || {
+        let id = short(row.proposal.as_str());
+        format!("{id}  {}, {}: nothing in memory.md has changed yet", row.kind, row.state.as_str())
+    })?;
+    let diff = review.diff.expose();
+    show.step("diff", &json!({"diff": diff}), || {
+        let lines = visible(diff).lines().map(|line| format!("            {line}")).collect::<Vec<_>>();
+        format!("what it would change, if a person accepted it\n{}", lines.join("\n"))
+    })
+}
+
+/// What the second request told the model of the first turn: its call, how that went, and what was delivered.
+fn remembered(show: &Show, servers: &Servers) -> Result<(), Failure> {
+    let requests = servers.model.requests();
+    let messages = requests.last().and_then(|request| request.json["messages"].as_array().cloned());
+    let messages = messages.ok_or_else(|| not_there("the second request"))?;
+    let parts = |index: usize| {
+        messages.get(index).and_then(|message| message["content"].as_array()?.first().cloned())
+    };
+    let (call, result, said) = (parts(1), parts(2), parts(3));
+    let call =
+        call.filter(|part| part["type"] == "tool_use").ok_or_else(|| not_there("the call in history"))?;
+    let is_answered = result.is_some_and(|part| {
+        let told = part["content"].as_str().or_else(|| part["content"][0]["text"].as_str());
+        part["tool_use_id"] == call["id"] && told == Some(CAPTURED)
+    });
+    let is_said = messages.get(3).is_some_and(|message| message["role"] == "assistant")
+        && (said.is_some_and(|part| part["text"].is_string())
+            || messages.get(3).is_some_and(|message| message["content"].is_string()));
+    if !is_answered || !is_said {
+        return Err(not_there("call, result and sentence in the second request's history"));
+    }
+    let value = json!({"call": call["name"], "messages": messages.len()});
+    show.step("history", &value, || {
+        let name = call["name"].as_str().unwrap_or_default();
+        format!("the model was shown its call {name}, that it is inert, and the sentence")
     })
 }
 
@@ -306,7 +377,7 @@ impl Show {
 
     fn look_around(&self, path: &Path) -> Result<(), Failure> {
         let thought = format!("thought --home {}", path.display());
-        let commands = ["status", "event-list", "run-list", "doctor"];
+        let commands = ["status", "event-list", "run-list", "proposal-list", "doctor"];
         let value = json!({"step": "done", "home": path});
         self.printer.either(&value, || {
             let mut lines = vec![String::new()];

@@ -1,12 +1,33 @@
 //! The one place that writes to stdout and stderr. Data goes to stdout, everything else to stderr; a closed pipe ends
 //! the command quietly.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use serde_json::{Value, json};
 
 use crate::args::{Color, Global};
 use crate::exit::Failure;
+
+/// Whether content is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// With consent.
+    Shown,
+    /// Without it.
+    Dark,
+}
+
+/// What is known of a person's consent to printing content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The acknowledgment stands on the command line.
+    Given,
+    /// It does not; a person at a terminal may still say yes.
+    ToBeAsked,
+}
+
+/// Longest answer to the question that is read, bytes.
+const ANSWER_BYTES_MAX: u64 = 64;
 
 /// How this command prints.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +74,24 @@ impl Printer {
     /// As [`Printer::line`].
     pub fn either(self, value: &Value, lines: impl FnOnce() -> Vec<String>) -> Result<(), Failure> {
         if self.json { self.object(value) } else { lines().iter().try_for_each(|line| self.line(line)) }
+    }
+
+    /// Whether content may be printed: with the acknowledgment, or when a person at this terminal says yes now. Data that
+    /// goes to a program, a file or a pipe is never asked about: then only the acknowledgment counts.
+    pub fn content(self, consent: Consent, what: &str) -> Content {
+        if consent == Consent::Given {
+            return Content::Shown;
+        }
+        let is_watched =
+            io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+        if self.json || !is_watched {
+            return Content::Dark;
+        }
+        let question = write!(io::stderr().lock(), "{what} is private. Print it on this terminal? [y/N] ");
+        let mut answer = String::new();
+        let read = question.and_then(|()| io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer));
+        // A question that cannot be asked or heard is not answered with yes.
+        if read.is_ok() && is_yes(&answer) { Content::Shown } else { Content::Dark }
     }
 
     /// A remark on stderr, for people.
@@ -124,10 +163,36 @@ impl Printer {
     }
 }
 
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+}
+
 fn write_line(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Failure::internal(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_consent() {
+        for yes in ["y\n", "Y\n", "yes\n", " YES \n"] {
+            assert!(is_yes(yes), "{yes:?}");
+        }
+        for no in ["", "\n", "n\n", "no\n", "yep\n", "yes please\n", "ja\n", "true\n"] {
+            assert!(!is_yes(no), "{no:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_never_asked() {
+        let printer = Printer { json: true, color: false };
+        assert_eq!(printer.content(Consent::ToBeAsked, "the text"), Content::Dark);
+        assert_eq!(printer.content(Consent::Given, "the text"), Content::Shown);
     }
 }

@@ -1,21 +1,21 @@
 //! `context-show`: what a run was given.
 
 use serde_json::{Value, json};
+use thought_contract::review::visible;
 use thought_contract::snapshot::Snapshot;
 use thought_protocol::packet::Packet;
 use thought_runtime::context::NoImages;
 use thought_store::handle::Reader;
 
-use super::events::{Content, visible};
 use super::runs::find;
 use crate::exit::{Exit, Failure, chain};
-use crate::print::Printer;
+use crate::print::{Consent, Content, Printer};
 
 /// `context-show`.
 ///
 /// # Errors
 /// [`Failure`]: no such run, or a run without a snapshot (5); a snapshot that does not rebuild (1).
-pub async fn show(reader: &Reader, printer: Printer, run: &str, content: Content) -> Result<(), Failure> {
+pub async fn show(reader: &Reader, printer: Printer, run: &str, consent: Consent) -> Result<(), Failure> {
     let run = find(reader, run).await?;
     let Some(row) = reader.snapshot(run.id.clone()).await? else {
         let message = format!("run {} has no snapshot", run.id);
@@ -31,6 +31,7 @@ pub async fn show(reader: &Reader, printer: Printer, run: &str, content: Content
         "run": run.id, "snapshot": row.id, "sha256": row.sha256, "packetSha256": row.packet_sha256,
         "storedBytes": row.bytes.expose().len(), "manifest": manifest,
     });
+    let content = printer.content(consent, "the packet");
     if content == Content::Shown {
         value["packet"] = packet_json(&packet)?;
     }

@@ -3,26 +3,18 @@
 use serde_json::{Value, json};
 use thought_contract::declaration::nearest_name;
 use thought_contract::event::{EventType, Privacy, SourceName, StoredEvent};
+use thought_contract::review::visible;
 use thought_store::handle::Reader;
 use thought_store::row::EventFilter;
 
 use super::resolve::{resolve, short};
 use crate::exit::{Exit, Failure};
-use crate::print::Printer;
+use crate::print::{Consent, Content, Printer};
 
 /// Rows of a printed page.
 pub const PAGE_PRINTED: u32 = 50;
 /// Rows asked of the store at a time.
 const PAGE_READ: u32 = 500;
-
-/// Whether content is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// With the acknowledgment.
-    Shown,
-    /// Without it.
-    Dark,
-}
 
 /// What `event-list` was asked for.
 #[derive(Debug)]
@@ -140,9 +132,15 @@ pub fn event_json(event: &StoredEvent, content: Content) -> Value {
 ///
 /// # Errors
 /// [`Failure`]: no such event (5).
-pub async fn show(reader: &Reader, printer: Printer, id: &str, content: Content) -> Result<(), Failure> {
+pub async fn show(reader: &Reader, printer: Printer, id: &str, consent: Consent) -> Result<(), Failure> {
     let id: thought_protocol::EventId = resolve(reader, id, "evt", "event").await?;
     let event = reader.event(id.clone()).await?.ok_or_else(|| Failure::not_found("event", id.as_str()))?;
+    let content = match event.envelope.privacy {
+        Privacy::Sensitive => printer.content(consent, "the payload"),
+        // What is not sensitive holds no content; it is still printed with the acknowledgment alone.
+        _ if consent == Consent::Given => Content::Shown,
+        _ => Content::Dark,
+    };
     let value = event_json(&event, content);
     printer.either(&value, || {
         let e = &event.envelope;
@@ -172,25 +170,9 @@ pub async fn show(reader: &Reader, printer: Printer, id: &str, content: Content)
     })
 }
 
-/// Text with control, bidirectional and zero-width characters made visible, so that a terminal shows what is there.
-pub fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars()
-        .map(|c| if is_hidden(c) { format!("<U+{:04X}>", u32::from(c)) } else { c.to_string() })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hidden_characters_are_shown() {
-        assert_eq!(visible("a\u{202e}b\u{1b}[31m\nc\u{200b}"), "a<U+202E>b<U+001B>[31m\nc<U+200B>");
-    }
 
     #[test]
     fn a_type_may_be_written_short_and_a_wrong_one_gets_a_hint() {

@@ -8,10 +8,10 @@ use thought_protocol::EventId;
 use thought_store::handle::Reader;
 use thought_store::row::EventFilter;
 
-use super::events::{Content, event_json};
+use super::events::event_json;
 use super::resolve::{resolve, short};
 use crate::exit::Failure;
-use crate::print::Printer;
+use crate::print::{Content, Printer};
 
 /// Most events of a tree that is shown.
 const LINEAGE_EVENTS_MAX: u32 = 1_000;

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::run::RunState;
 use thought_store::handle::Reader;
-use thought_store::row::{DeliveryState, RunFilter};
+use thought_store::row::{DeliveryState, ProposalState, RunFilter};
 
 use super::declaration::differences;
 use super::resolve::short;
+use crate::compose::SystemClock;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::print::Printer;
@@ -70,6 +71,9 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let named = |wanted: DeliveryState| -> Vec<Value> {
         unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
     };
+    let waiting = reader.proposal_counts().await?;
+    let oldest = waiting.oldest_undecided_at.map(|at| super::proposals::age_seconds(&SystemClock, at));
+    let proposals = json!({"undecided": waiting.of(ProposalState::Undecided), "oldestAgeSeconds": oldest});
     let usage = reader.usage(USAGE_DAYS).await?;
     let usage: Vec<Value> = usage
         .iter()
@@ -90,7 +94,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
             "uncertain": named(DeliveryState::Uncertain),
             "sending": named(DeliveryState::Sending),
         },
-        "proposals": {"undecided": 0, "oldestAgeSeconds": null},
+        "proposals": proposals,
         "updates": {"pending": counts.pending, "parked": counts.parked, "dropped": counts.dropped},
         "refusedChats": refused,
         "usage": usage,
@@ -143,6 +147,7 @@ fn page(value: &Value) -> Vec<String> {
         }
     }
     lines.push(format!("runs       {}", run_counts(value)));
+    lines.push(suggestions(value));
     lines.extend(deliveries(value));
     let updates = &value["updates"];
     lines.push(format!(
@@ -183,6 +188,18 @@ fn run_counts(value: &Value) -> String {
     let counts = value["runs"].as_object().into_iter().flatten();
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {state}")).collect();
     if counts.is_empty() { "none yet".to_owned() } else { counts.join(", ") }
+}
+
+fn suggestions(value: &Value) -> String {
+    let proposals = &value["proposals"];
+    match proposals["oldestAgeSeconds"].as_u64() {
+        Some(age) => format!(
+            "waiting    {} suggestions, the oldest for {}: thought proposal-list --state undecided",
+            proposals["undecided"],
+            super::proposals::age(age)
+        ),
+        None => "waiting    no suggestions".to_owned(),
+    }
 }
 
 fn deliveries(value: &Value) -> Vec<String> {
