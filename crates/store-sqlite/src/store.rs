@@ -13,8 +13,8 @@ use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
     AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter, HistoryQuery,
-    HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
-    SpoolRow, UsageRow, VersionRow,
+    HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow,
+    SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};

@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use crate::command::Commit;
 use crate::row::{
     Appended, AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
-    HistoryQuery, HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow,
-    SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    HistoryQuery, HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState,
+    RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 
 /// A boxed future, so that engines are objects.

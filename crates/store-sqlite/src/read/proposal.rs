@@ -10,7 +10,8 @@ use thought_store::row::{Base, ProposalCounts, ProposalFilter, ProposalRow, Prop
 use crate::fields::Fields;
 use crate::session::Session;
 
-const SELECT: &str = "SELECT proposals.event, proposals.position, proposals.kind, proposals.run, proposals.document,
+const SELECT: &str =
+    "SELECT proposals.event, proposals.position, proposals.kind, proposals.run, proposals.document,
         proposals.base_version, proposals.state, proposals.proposed_ms,
         proposals.document IS NULL
             OR (documents.present = 1 AND documents.version = proposals.base_version)

@@ -64,7 +64,9 @@ pub enum SettlementError {
     #[error("build a settlement: its output has another event type")]
     Output,
     /// More than three proposals, two of a kind, an event that is none, or a memory change without its base.
-    #[error("build a settlement: its proposals are too many, of one kind, without their base, or no proposals")]
+    #[error(
+        "build a settlement: its proposals are too many, of one kind, without their base, or no proposals"
+    )]
     Proposals,
     /// The last event is not the completed run.
     #[error("build a settlement: its last event is not run.completed")]
@@ -107,7 +109,8 @@ impl Settlement {
         let count = proposals.len();
         let proposals: Vec<(ProposalKind, Proposed)> =
             proposals.into_iter().filter_map(|proposed| Some((proposed.kind()?, proposed))).collect();
-        let distinct = ProposalKind::ALL.iter().filter(|kind| proposals.iter().any(|(found, _)| found == *kind));
+        let distinct =
+            ProposalKind::ALL.iter().filter(|kind| proposals.iter().any(|(found, _)| found == *kind));
         let are_bound = proposals
             .iter()
             .all(|(kind, proposed)| proposed.base.is_some() == (*kind == ProposalKind::MemoryChange));

@@ -82,7 +82,10 @@ pub(super) async fn a_settlement_is_built_whole(engine: Arc<dyn Engine>) {
     let twice = vec![proposed(s.proposal.clone()), proposed(s.proposal)];
     assert_eq!(build(s.output, twice, s.completed).unwrap_err(), SettlementError::Proposals);
     let s = parts();
-    assert_eq!(build(s.output, vec![proposed(message(9))], s.completed).unwrap_err(), SettlementError::Proposals);
+    assert_eq!(
+        build(s.output, vec![proposed(message(9))], s.completed).unwrap_err(),
+        SettlementError::Proposals
+    );
     // A base belongs to a memory change, and to nothing else.
     let s = parts();
     let base = Some(BaseVersion { document: document("memory.md"), version: version(1) });

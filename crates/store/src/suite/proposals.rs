@@ -223,8 +223,7 @@ pub(super) async fn the_index_costs_what_it_answers(engine: Arc<dyn Engine>) {
         let engine = engine.clone();
         async move {
             let before = engine.counters().rows_read;
-            let waiting =
-                ProposalFilter { states: vec![ProposalState::Undecided], ..page(0, 2) };
+            let waiting = ProposalFilter { states: vec![ProposalState::Undecided], ..page(0, 2) };
             assert_eq!(list(&engine, waiting).await.len(), 2);
             assert_eq!(list(&engine, page(0, 2)).await.len(), 2);
             assert_eq!(engine.proposal_counts().await.unwrap().states.len(), 2);

@@ -7,9 +7,7 @@ use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload as p;
 use thought_contract::run::{AttemptState, RunState, attempt_id, run_id, snapshot_id};
 use thought_contract::time::{Clock, Timestamp};
-use thought_protocol::{
-    AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, VersionId,
-};
+use thought_protocol::{AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, VersionId};
 
 use crate::command::{AttemptEnd, Commit, NewAttempt, NewDeclaration, NewRun, NewSnapshot, Op};
 use crate::engine::{Committed, Engine, Precondition, StoreError};
