@@ -1,6 +1,10 @@
-//! How long a sealed worker takes, beside a bare start of the same binary: medians of interleaved rounds.
+//! How long a sealed worker takes, beside a bare start of the same binary and, where it is installed, bubblewrap around
+//! it: medians of interleaved rounds.
 //!
 //! `cargo run --release -p thought-sandbox --example launch_rate [ROUNDS]`
+//!
+//! Bubblewrap makes the same namespaces and a root with the program and its libraries; it has no Landlock, no limits and
+//! no list of system calls, so it is a yardstick of the start alone.
 #![expect(clippy::print_stdout, reason = "printing figures is what it is for")]
 
 #[cfg(target_os = "linux")]
@@ -41,19 +45,48 @@ mod linux {
         Ok(())
     }
 
-    fn bare_start() -> Result<Duration, AnyError> {
+    /// A start without the jail, until its first byte; ended by the channel.
+    struct Started {
+        taken: Duration,
+        child: std::process::Child,
+        channel: UnixStream,
+    }
+
+    impl Started {
+        fn end(mut self) -> Result<Duration, AnyError> {
+            drop(self.channel);
+            self.child.wait()?;
+            Ok(self.taken)
+        }
+    }
+
+    fn start(program: &str, arguments: &[&str]) -> Result<Started, AnyError> {
         let start = Instant::now();
         let (mut channel, theirs) = UnixStream::pair()?;
-        #[expect(clippy::disallowed_methods, reason = "the yardstick is a start without a jail")]
-        let mut command = Command::new("/proc/self/exe");
-        command.arg(BARE).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
-        let mut child = command.spawn()?;
+        #[expect(clippy::disallowed_methods, reason = "the yardsticks are starts without the jail")]
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
+        let child = command.spawn()?;
         drop(command);
         channel.read_exact(&mut [0])?;
-        let taken = start.elapsed();
-        drop(channel);
-        child.wait()?;
-        Ok(taken)
+        Ok(Started { taken: start.elapsed(), child, channel })
+    }
+
+    fn bare() -> Result<Started, AnyError> {
+        start("/proc/self/exe", &[BARE])
+    }
+
+    const BWRAP: &str = "/usr/bin/bwrap";
+    const PROGRAM: &str = "/worker";
+
+    fn bubblewrap(executable: &str) -> Result<Started, AnyError> {
+        let mut arguments =
+            vec!["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"];
+        for folder in ["/usr", "/lib", "/lib64"] {
+            arguments.extend(["--ro-bind-try", folder, folder]);
+        }
+        arguments.extend(["--ro-bind", executable, PROGRAM, "--chdir", "/", PROGRAM, BARE]);
+        start(BWRAP, &arguments)
     }
 
     fn launch(launcher: &Launcher) -> Result<Duration, AnyError> {
@@ -76,38 +109,73 @@ mod linux {
     }
 
     fn measure(rounds: usize) -> Result<(), AnyError> {
+        let rounds = rounds.max(1);
         let full = Launcher::of_self(Tier::Full, WorkerLimits::default(), WORKER)?;
         let lesser = full.with_tier(Tier::LandlockSeccomp);
         let pool = WarmPool::new(full.clone())?;
-        let (mut bare, mut sealed, mut without_namespaces, mut ready) = (vec![], vec![], vec![], vec![]);
+        let executable = std::env::current_exe()?;
+        let executable = executable.to_str().ok_or("a path of text")?;
+        let has_bubblewrap = std::path::Path::new(BWRAP).exists();
+        let mut times: [Vec<Duration>; 5] = Default::default();
         let began = Instant::now();
-        for _ in 0..rounds.max(1) {
+        for _ in 0..rounds {
+            let [plain, sealed, without_namespaces, ready, wrapped] = &mut times;
             ready.push(warm(&pool)?);
             pool.warm_up()?;
-            bare.push(bare_start()?);
+            plain.push(bare()?.end()?);
             sealed.push(launch(&full)?);
             without_namespaces.push(launch(&lesser)?);
+            if has_bubblewrap {
+                wrapped.push(bubblewrap(executable)?.end()?);
+            }
         }
-        let whole = began.elapsed();
-        let yardstick = median(&mut bare);
-        let worker = pool.checkout()?;
-        println!("resident memory of a sealed worker: {} KiB", resident_kib(worker.pid())?);
+        println!("{rounds} rounds in {:.1} s; medians", began.elapsed().as_secs_f64());
+        let names =
+            ["bare re-exec", "sealed, full", "sealed, landlock+seccomp", "warm checkout", "bubblewrap"];
+        let yardstick = times.first_mut().map(|times| median(times)).unwrap_or_default();
+        for (name, times) in names.into_iter().zip(&mut times) {
+            if times.is_empty() {
+                println!("{name:<26} not installed ({BWRAP}), so not measured");
+                continue;
+            }
+            let (middle, rate) =
+                (median(times), times.len() as f64 / times.iter().sum::<Duration>().as_secs_f64());
+            let (of_bare, ms) = (ms(middle) / ms(yardstick), ms(middle));
+            println!(
+                "{name:<26} {ms:>8.3} ms {of_bare:>6.2} x bare {rate:>8.0} a second, one after the other"
+            );
+        }
+        memory(&full, has_bubblewrap.then_some(executable))
+    }
+
+    /// Resident memory of what waits for its first byte, of all its processes, KiB.
+    fn memory(launcher: &Launcher, wrapped: Option<&str>) -> Result<(), AnyError> {
+        let worker = launcher.launch()?;
+        println!("resident, sealed worker: {} KiB", resident_kib(worker.pid())?);
         drop(worker);
-        let per_second = sealed.len() as f64 / sealed.iter().sum::<Duration>().as_secs_f64();
-        println!("launches one after the other: {per_second:.0} a second");
-        for (name, mut times) in
-            [("full", sealed), ("landlock+seccomp", without_namespaces), ("warm checkout", ready)]
-        {
-            let middle = median(&mut times);
-            println!("{name:<18} {:>8.3} ms  {:>6.2} x bare", ms(middle), ms(middle) / ms(yardstick));
+        let plain = bare()?;
+        println!("resident, bare re-exec:  {} KiB", resident_kib(plain.child.id())?);
+        plain.end()?;
+        if let Some(executable) = wrapped {
+            let wrapped = bubblewrap(executable)?;
+            let all = family(wrapped.child.id())?;
+            let sum = all.iter().map(|pid| resident_kib(*pid)).sum::<Result<u64, _>>()?;
+            println!("resident, bubblewrap:    {sum} KiB in {} processes", all.len());
+            wrapped.end()?;
         }
-        println!(
-            "{:<18} {:>8.3} ms  ({rounds} rounds in {:.1} s)",
-            "bare re-exec",
-            ms(yardstick),
-            whole.as_secs_f64()
-        );
         Ok(())
+    }
+
+    /// A process and all that descend from it.
+    fn family(root: u32) -> Result<Vec<u32>, AnyError> {
+        let mut all = vec![root];
+        let mut next = 0;
+        while let Some(pid) = all.get(next).copied() {
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+            all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            next += 1;
+        }
+        Ok(all)
     }
 
     fn resident_kib(pid: u32) -> Result<u64, AnyError> {

@@ -85,6 +85,29 @@ impl Stage {
             || !matches!(self, Self::Namespaces | Self::IdMaps | Self::InnerProcess | Self::EmptyRoot)
     }
 
+    /// What the step is for, in a few words; the reference page of the jail says it act by act.
+    #[must_use]
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Order => "an empty environment, and nothing to choose",
+            Self::ParentLink => "no worker outlives its launcher",
+            Self::Descriptors => "no inherited descriptor",
+            Self::Identity => "never root",
+            Self::Namespaces => "no other process and no network in sight",
+            Self::IdMaps => "no other user or group",
+            Self::InnerProcess => "no process outside by its number",
+            Self::EmptyRoot => "no file to open, list or write",
+            Self::Capabilities => "no privilege inside the namespaces",
+            Self::NoNewPrivileges => "no privilege by a program",
+            Self::ResourceLimits => "no further descriptor or process; memory and time are bounded",
+            Self::Landlock => "no file, no program, no tracing; by its ABI no TCP, abstract socket or signal",
+            Self::Undumpable => "no core, and no tracer",
+            Self::Seccomp => {
+                "any call but a dozen kills; alone stops vsock, fork, memfd, io_uring, new namespaces"
+            }
+        }
+    }
+
     /// One sentence for a person: what is missing when this step is refused, and how to get it.
     #[must_use]
     pub fn hint(self) -> &'static str {
@@ -147,7 +170,8 @@ mod tests {
         }
         for stage in Stage::ALL {
             assert_eq!(Stage::from_code(stage.code()), Some(*stage));
-            assert!(!stage.hint().is_empty());
+            assert!(!stage.hint().is_empty() && !stage.purpose().is_empty());
+            assert_eq!(stage.hint().matches(". ").count(), 0, "one sentence: {stage}");
         }
         assert_eq!(Stage::from_code(0), None);
         assert_eq!(Stage::ALL.last(), Some(&Stage::Seccomp), "the filter comes last");
