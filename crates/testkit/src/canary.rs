@@ -24,7 +24,8 @@ pub fn in_folder(folder: &Path, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// Where any of the words stands in bytes, as written, in the escapes of JSON, or in base64.
+/// Where any of the words stands in bytes, as written or in base64. Words of plain letters, digits and dashes are the
+/// same in JSON, in an address and in a header.
 #[must_use]
 pub fn in_bytes(place: &str, bytes: &[u8], words: &[&str]) -> Vec<String> {
     let holds =

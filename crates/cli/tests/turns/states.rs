@@ -182,3 +182,27 @@ async fn a_reader_that_stops_reading_ends_a_list_quietly() {
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut told).unwrap();
     assert_eq!(told, "");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_is_left_out_or_blocked_before_a_request() {
+    let world = World::start(THOUGHT).await;
+    edit(&world, "maxCharacters: 120000", "maxCharacters: 3000");
+    edit(&world, "maxEvents: 64", "maxEvents: 4");
+    let serve = world.serve();
+    for number in 1..=4 {
+        world.turn(&format!("turn {number}"), number).await;
+    }
+    world.say(&"too long ".repeat(400));
+    let run = world.home.wait_for_runs("blocked", 1).remove(4);
+    assert_eq!((&run["reason"], &run["attempts"]), (&json!("context-too-large"), &json!(0)));
+    world.home.wait_for_deliveries("notice:run-failed", 1);
+    world.turn("short again", 5).await;
+    serve.stop();
+    let requests = world.model.requests();
+    assert_eq!(requests.len(), 5, "a blocked run costs nothing");
+    let fourth = String::from_utf8(requests[3].body.clone()).unwrap();
+    assert!(fourth.contains("turn 4") && !fourth.contains("turn 1"), "four turns at most");
+    let id = world.home.runs()[3]["id"].clone();
+    let shown = world.home.object(&["context-show", id.as_str().unwrap()]);
+    assert!(shown["manifest"].to_string().contains("omitted"), "what was left out is named: {shown}");
+}
