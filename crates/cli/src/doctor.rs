@@ -150,7 +150,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         (false, _) => (Exit::Machine, machine),
         (true, false) => (Exit::Refused, other),
     };
-    let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+    let names: Vec<&str> = checks.iter().map(|check| check.name.trim()).collect();
     Err(Failure::new(exit, "doctor", format!("failed: {}", names.join(", "))))
 }
 
@@ -213,6 +213,13 @@ async fn check_declarations(home: &Home, reader: &Reader, report: &mut Report) {
     }
 }
 
+/// What is missing where every layer of the lesser tier is in place.
+fn lesser_tier(tier: thought_sandbox::Tier) -> Option<String> {
+    let text = "namespaces are left out, so the list of system calls alone stops UDP and pathname sockets; where the \
+                machine allows namespaces, set [sandbox] mode = \"full\"";
+    (tier == thought_sandbox::Tier::LandlockSeccomp).then(|| text.to_owned())
+}
+
 fn check_jail(home: &Home, report: &mut Report) {
     let tier = jail::tier(home.config.sandbox.mode);
     let launcher = match jail::launcher(tier) {
@@ -224,7 +231,7 @@ fn check_jail(home: &Home, report: &mut Report) {
         Ok(evidence) => {
             let text =
                 format!("{}: every layer in place, landlock abi {}", tier.name(), evidence.landlock_abi);
-            report.machine("jail", State::Ok, text, None);
+            report.machine("jail", State::Ok, text, lesser_tier(tier));
         }
         Err(error) => {
             let text = format!("{}: {}", tier.name(), chain(error));
@@ -233,7 +240,7 @@ fn check_jail(home: &Home, report: &mut Report) {
     }
     for layer in &tried.layers {
         let (state, text) = match layer.status {
-            LayerStatus::Ok => (State::Ok, "in place".to_owned()),
+            LayerStatus::Ok => (State::Ok, format!("in place: {}", layer.stage.purpose())),
             LayerStatus::Refused { errno } => (State::Fail, format!("refused (errno {errno})")),
             LayerStatus::NotReached => (State::Warn, "not reached".to_owned()),
             LayerStatus::NotInTier => continue,

@@ -107,7 +107,8 @@ impl Allowed {
     pub fn remark(&self) -> Option<String> {
         match self {
             Self::Full => None,
-            Self::Lesser(why) | Self::Nothing(why) => Some(why.replace('\n', " ")),
+            Self::Lesser(why) => Some(format!("\"full\" is refused here: {}", why.replace('\n', " "))),
+            Self::Nothing(why) => Some(format!("no mode works here: {}", why.replace('\n', " "))),
         }
     }
 }
