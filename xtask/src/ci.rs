@@ -35,7 +35,7 @@ fn dependencies() -> Result<()> {
     if !has("deny") {
         bail!("cargo-deny is missing: cargo install --locked cargo-deny");
     }
-    step("dependencies", &["deny", "--offline", "check", "bans", "licenses", "sources"], &[])
+    step("dependencies", &["deny", "--locked", "check", "bans", "licenses", "sources"], &[])
 }
 
 fn has(subcommand: &str) -> bool {
