@@ -3,7 +3,6 @@
 //! Everything here runs as the user who runs the tests; started by root, the last test runs the whole
 //! file once more as an unprivileged user.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod common;
 
@@ -296,30 +295,5 @@ fn the_doctor_sees_every_layer_of_the_tier_in_place() {
 
 #[test]
 fn all_of_this_holds_for_an_unprivileged_user_too() {
-    if rustix::process::geteuid().as_raw() != 0 {
-        // Then all other tests of this file are what is claimed.
-        return;
-    }
-    let me = "all_of_this_holds_for_an_unprivileged_user_too";
-    let (code, output) = as_nobody(&["--skip", me, "--test-threads", "2"]);
-    assert_eq!(code, Some(0), "as nobody:\n{output}");
-    let passed: usize = output
-        .lines()
-        .find_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok())
-        .unwrap_or(0);
-    assert!(passed >= 15 + FORBIDDEN.len(), "too few tests ran as nobody:\n{output}");
-}
-
-/// Runs this test program as user and group nobody.
-fn as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
-    use std::os::unix::process::CommandExt;
-    #[expect(clippy::disallowed_methods, reason = "the test program runs itself as another user")]
-    let output = std::process::Command::new("/proc/self/exe")
-        .args(arguments)
-        .uid(65_534)
-        .gid(65_534)
-        .output()
-        .unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    common::holds_for_nobody("all_of_this_holds_for_an_unprivileged_user_too", 15 + FORBIDDEN.len());
 }

@@ -158,3 +158,8 @@ fn a_filter_that_fails_calls_fails_them_all() {
         order(&mut worker, "die");
     }
 }
+
+#[test]
+fn all_of_this_holds_for_an_unprivileged_user_too() {
+    common::holds_for_nobody("all_of_this_holds_for_an_unprivileged_user_too", 8);
+}

@@ -76,3 +76,28 @@ pub fn children() -> Vec<u32> {
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("list descriptors").count()
 }
+
+/// Runs this test program as user and group nobody.
+pub fn as_nobody(arguments: &[&str]) -> (Option<i32>, String) {
+    use std::os::unix::process::CommandExt;
+    #[expect(clippy::disallowed_methods, reason = "the test program runs itself as another user")]
+    let mut command = std::process::Command::new("/proc/self/exe");
+    let output = command.args(arguments).uid(65_534).gid(65_534).output().expect("start as nobody");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Started by root, runs every other test of this program as nobody. `me` is the test that asks, `at_least` how many
+/// there are. Started by anybody else, those tests are what is claimed.
+pub fn holds_for_nobody(me: &str, at_least: usize) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (code, output) = as_nobody(&["--skip", me, "--test-threads", "2"]);
+    assert_eq!(code, Some(0), "as nobody:\n{output}");
+    let passed: usize = output
+        .lines()
+        .find_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok())
+        .unwrap_or(0);
+    assert!(passed >= at_least, "too few tests ran as nobody:\n{output}");
+}

@@ -118,6 +118,14 @@ fn create(path: &CStr) -> i32 {
     open(path, libc::O_WRONLY | libc::O_CREAT)
 }
 
+/// Makes a file of the asker's own name in a folder.
+fn create_in(folder: &str, number: usize) -> i32 {
+    match std::ffi::CString::new(format!("{folder}/jail-probe-file-{number}")) {
+        Ok(path) => create(&path),
+        Err(_) => -1,
+    }
+}
+
 fn map(protection: i32) -> Result<usize, i32> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     attempt(libc::SYS_mmap, &[0, 4096, protection as usize, flags as usize, usize::MAX, 0])
@@ -273,8 +281,8 @@ fn reaching_out(name: &str, pid: usize) -> Option<i32> {
         }
         "send-descriptor" => tried(libc::SYS_sendmsg, &[0, 0, 0]),
         "take-descriptor" => tried(libc::SYS_recvmsg, &[0, 0, 0]),
-        "write-tmp" => create(c"/tmp/jail-probe"),
-        "write-shm" => create(c"/dev/shm/jail-probe"),
+        "write-tmp" => create_in("/tmp", pid),
+        "write-shm" => create_in("/dev/shm", pid),
         "write-here" => create(c"./jail-probe"),
         "write-root" => create(c"/jail-probe"),
         _ => return None,
