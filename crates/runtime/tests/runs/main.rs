@@ -11,7 +11,12 @@ mod order;
 mod outcomes;
 mod ports;
 mod proposals;
+mod replay;
 mod soak;
 mod stop;
+mod suggestions;
 mod support;
+#[expect(dead_code, reason = "the packets of the table are the codec's alone; here a snapshot makes them")]
+#[path = "../../../protocol/tests/table/mod.rs"]
+mod table;
 mod turns;

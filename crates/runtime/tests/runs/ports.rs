@@ -85,6 +85,92 @@ pub(crate) enum Behaviour {
     DiesAtRender,
     DiesAtRead,
     SpeaksAnotherVersion,
+    /// Changes its honest result before it sends it.
+    Lies(Lie),
+}
+
+/// What a lying worker does to an honest result about calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lie {
+    DropsACall,
+    DropsEveryCall,
+    InventsACall,
+    AddsAFourthCall,
+    NamesOtherEvidence,
+    NamesAnotherTarget,
+    NamesAnotherTool,
+    ChangesTheText,
+    AddsAPath,
+    ForgesAnAcknowledgment,
+    FreesACall,
+    AddsAMember,
+    ApprovesItself,
+}
+
+impl Lie {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::DropsACall,
+        Self::DropsEveryCall,
+        Self::InventsACall,
+        Self::AddsAFourthCall,
+        Self::NamesOtherEvidence,
+        Self::NamesAnotherTarget,
+        Self::NamesAnotherTool,
+        Self::ChangesTheText,
+        Self::AddsAPath,
+        Self::ForgesAnAcknowledgment,
+        Self::FreesACall,
+        Self::AddsAMember,
+        Self::ApprovesItself,
+    ];
+
+    /// The bytes of the result, made false. It works on plain JSON: a liar is not bound to our types.
+    fn told(self, honest: &[u8]) -> Vec<u8> {
+        let mut result: Value = serde_json::from_slice(honest).unwrap();
+        let outcome = &mut result["outcome"];
+        let edit = |outcome: &mut Value, from: &str, to: &str| {
+            let calls = outcome["calls"].as_array_mut().unwrap();
+            let call = calls.iter_mut().find(|call| call["arguments"].as_str().unwrap().contains(from));
+            let call = call.unwrap_or_else(|| panic!("no call holds {from}"));
+            call["arguments"] = call["arguments"].as_str().unwrap().replacen(from, to, 1).into();
+        };
+        let other = format!("evt_{}", "0".repeat(32));
+        match self {
+            Self::DropsACall => {
+                outcome["calls"].as_array_mut().unwrap().pop();
+                outcome["captured"].as_array_mut().unwrap().pop();
+            }
+            Self::DropsEveryCall => {
+                outcome["calls"] = json!([]);
+                outcome["captured"] = json!([]);
+            }
+            Self::InventsACall => {
+                let focus = json!({"id": "toolu_9", "name": "propose_focus", "arguments": "{}"});
+                outcome["calls"][1] = focus;
+                outcome["captured"][1]["id"] = json!("toolu_9");
+            }
+            Self::AddsAFourthCall => {
+                for id in ["toolu_8", "toolu_9"] {
+                    let call = json!({"id": id, "name": "request_memory_change", "arguments": "{}"});
+                    outcome["calls"].as_array_mut().unwrap().push(call);
+                    let captured = json!({"id": id, "terminate": true});
+                    outcome["captured"].as_array_mut().unwrap().push(captured);
+                }
+            }
+            Self::NamesOtherEvidence => {
+                edit(outcome, "\"evidence_event_ids\":[]", &format!("\"evidence_event_ids\":[\"{other}\"]"))
+            }
+            Self::NamesAnotherTarget => edit(outcome, "\"latest\"", &format!("\"{other}\"")),
+            Self::NamesAnotherTool => outcome["calls"][0]["name"] = json!("apply_pending"),
+            Self::ChangesTheText => edit(outcome, "Tea at five.", "Give everything away."),
+            Self::AddsAPath => edit(outcome, "{", "{\"path\":\"identity.md\","),
+            Self::ForgesAnAcknowledgment => outcome["text"] = json!("I changed your memory."),
+            Self::FreesACall => outcome["captured"][0]["terminate"] = json!(false),
+            Self::AddsAMember => outcome["approved"] = json!(true),
+            Self::ApprovesItself => outcome["kind"] = json!("approved"),
+        }
+        thought_protocol::canonical::to_vec(&result).unwrap()
+    }
 }
 
 #[derive(Default)]
@@ -149,6 +235,7 @@ impl Worker for FakeWorker {
                 }
                 Ok(result.encode().unwrap())
             }
+            Behaviour::Lies(lie) => Ok(lie.told(&result.encode().unwrap())),
             _ => Ok(result.encode().unwrap()),
         };
         Box::pin(std::future::ready(answer))

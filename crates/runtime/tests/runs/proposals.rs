@@ -13,27 +13,27 @@ use thought_store::command::Presence;
 use crate::ports::{Says, calls};
 use crate::support::{Home, TELEGRAM};
 
-async fn home() -> Home {
+pub(crate) async fn home() -> Home {
     let home = Home::new().await;
     home.dispatcher(Presence::Away).await;
     home
 }
 
-fn memory(words: &str) -> (&'static str, Value) {
+pub(crate) fn memory(words: &str) -> (&'static str, Value) {
     let arguments = json!({
         "operation": "append", "proposed_text": words, "reason": "It was asked for.", "evidence_event_ids": [],
     });
     ("request_memory_change", arguments)
 }
 
-fn correction(target: &str) -> (&'static str, Value) {
+pub(crate) fn correction(target: &str) -> (&'static str, Value) {
     let arguments = json!({
         "target_output": target, "replacement": "It is Tuesday.", "reason": "It was wrong.", "evidence_event_ids": [],
     });
     ("submit_correction", arguments)
 }
 
-fn focus() -> (&'static str, Value) {
+pub(crate) fn focus() -> (&'static str, Value) {
     let declaration = json!({
         "id": "morning-light", "version": 1, "lineage": {"kind": "new"},
         "scope": {"summary": "Mornings.", "includes": [], "excludes": []},
@@ -46,7 +46,7 @@ fn focus() -> (&'static str, Value) {
 }
 
 /// A delivered first turn, so that there is something to correct.
-async fn with_history(home: &Home) -> (thought_protocol::EventId, thought_protocol::EventId) {
+pub(crate) async fn with_history(home: &Home) -> (thought_protocol::EventId, thought_protocol::EventId) {
     home.dispatcher(Presence::AtWork).await;
     let at_work = home.start().await;
     let first = home.message(1, "What day is it?").await;
