@@ -84,16 +84,17 @@ pub fn run(home: Home, printer: Printer) -> Result<(), Failure> {
 /// As [`run`].
 pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     let mut locks = vec![serve_lock(&home)?];
-    let store = open_store(&home)?;
+    // The first worker seals itself while the store opens; without it nothing is installed and nothing scanned.
     let jail = Arc::new(Jailer::start(jail::launcher(jail::tier(home.config.sandbox.mode))?)?);
+    let store = open_store(&home)?;
     let models = Arc::new(Models::open(&home)?);
     for problem in models.problems() {
         printer.remark(&format!("{problem}: its runs wait"));
     }
+    let seal = jail.warm_up()?;
     install(&home, &store, printer).await?;
     let documents = Arc::new(documents::ScannedDocuments::open(&home, &store)?);
     documents.first_scan(printer).await?;
-    let seal = jail.warm_up()?;
     let mut held_elsewhere = Vec::new();
     for role in ["ingress", "dispatch", "consume"] {
         match lock::take(&home, role)? {
