@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::wait_for;
@@ -15,6 +16,39 @@ pub struct Binary {
     pub path: PathBuf,
     /// Every variable that it gets; nothing else.
     pub env: BTreeMap<String, String>,
+}
+
+/// A process of the binary, ended with its guard: what a failed test leaves running would only disturb the next.
+#[derive(Debug)]
+pub struct Running(pub Child);
+
+impl Running {
+    /// Waits until it ended by itself.
+    ///
+    /// # Panics
+    /// When it does not; with what was waited for.
+    #[track_caller]
+    pub fn wait_for_end(&mut self, what: &str) -> ExitStatus {
+        wait_for(what, || self.0.try_wait().unwrap())
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// When it has ended and been waited for.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            drop(self.0.kill());
+            drop(self.0.wait());
+        }
+    }
 }
 
 /// What a run left.
@@ -39,12 +73,13 @@ impl Binary {
     ///
     /// # Panics
     /// When it cannot be started.
-    pub fn spawn(&self, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
+    #[must_use]
+    pub fn spawn(&self, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Running {
         #[expect(clippy::disallowed_methods, reason = "the binary under test is started here, from outside")]
         let mut command = Command::new(&self.path);
         command.args(arguments).env_clear().envs(&self.env);
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-        command.spawn().unwrap()
+        Running(command.spawn().unwrap())
     }
 
     /// Runs it to its end.
@@ -59,8 +94,7 @@ impl Binary {
             Stdio::from(out.try_clone().unwrap()),
             Stdio::from(err.try_clone().unwrap()),
         );
-        let status =
-            wait_for(&format!("the end of thought {}", arguments.join(" ")), || child.try_wait().unwrap());
+        let status = child.wait_for_end(&format!("the end of thought {}", arguments.join(" ")));
         Done { code: status.code(), stdout: text(out), stderr: text(err) }
     }
 }

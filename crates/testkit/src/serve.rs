@@ -4,22 +4,22 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::WAIT_MAX;
 use crate::home::Home;
-use crate::run::argument;
-use crate::{WAIT_MAX, wait_for};
+use crate::run::{Running, argument};
 
 /// A running `thought serve --json`.
 #[derive(Debug)]
 pub struct Serve {
     /// What it said when it was ready.
     pub ready: Value,
-    child: Child,
+    child: Running,
     rest: Receiver<String>,
     log: PathBuf,
 }
@@ -43,7 +43,7 @@ impl Serve {
     #[must_use]
     pub fn start_with(home: &Home, options: &[&str]) -> Self {
         let (mut child, log) = spawn(home, options);
-        let stdout = child.stdout.take().unwrap();
+        let stdout = child.0.stdout.take().unwrap();
         let (tell_line, line) = channel();
         let (tell_rest, rest) = channel();
         std::thread::spawn(move || {
@@ -58,7 +58,7 @@ impl Serve {
         });
         let first = line.recv_timeout(WAIT_MAX).unwrap().unwrap();
         let ready: Value = serde_json::from_str(&first).unwrap_or_else(|_| {
-            let status = wait_for("the end of serve", || child.try_wait().unwrap());
+            let status = child.wait_for_end("the end of serve");
             panic!("serve said {first:?} and ended with {status}; {}", fs::read_to_string(&log).unwrap())
         });
         assert_eq!(ready["ready"], true, "{first}");
@@ -68,7 +68,7 @@ impl Serve {
     /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// What it wrote to stderr so far.
@@ -85,7 +85,7 @@ impl Serve {
     /// # Panics
     /// When the system cannot say.
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+        self.child.0.try_wait().unwrap().is_none()
     }
 
     /// Ends it with SIGTERM, requires exit 0, and gives everything it wrote to stderr.
@@ -94,7 +94,7 @@ impl Serve {
     /// When it does not end, ends otherwise, or wrote more than its one line to stdout.
     #[track_caller]
     pub fn stop(mut self) -> String {
-        self.signal(Signal::TERM);
+        self.child.signal(Signal::TERM);
         let status = self.wait();
         assert_eq!(status.code(), Some(0), "serve after SIGTERM; {}", self.log());
         assert_eq!(self.rest.recv_timeout(WAIT_MAX).unwrap(), "", "serve prints one line to stdout");
@@ -103,7 +103,7 @@ impl Serve {
 
     /// Ends it as a power cut would.
     pub fn kill(mut self) {
-        self.signal(Signal::KILL);
+        self.child.signal(Signal::KILL);
         self.wait();
     }
 
@@ -113,18 +113,13 @@ impl Serve {
     /// When it does not.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
-        wait_for("the end of serve", || self.child.try_wait().unwrap())
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).unwrap();
-        kill_process(pid, signal).unwrap();
+        self.child.wait_for_end("the end of serve")
     }
 
     /// Process ids of everything below it: the launcher's children and theirs.
     #[must_use]
     pub fn descendants(&self) -> Vec<u32> {
-        let mut found = vec![self.child.id()];
+        let mut found = vec![self.child.0.id()];
         let parents = parents();
         while let Some((child, _)) =
             parents.iter().find(|(child, parent)| found.contains(parent) && !found.contains(child))
@@ -135,22 +130,12 @@ impl Serve {
     }
 }
 
-impl Drop for Serve {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            // What a failed test leaves running would only disturb the next.
-            drop(self.child.kill());
-            drop(self.child.wait());
-        }
-    }
-}
-
 /// Starts `serve` without waiting for anything: for a test that expects it to die on its way.
 ///
 /// # Panics
 /// When it cannot be started.
 #[must_use]
-pub fn spawn(home: &Home, options: &[&str]) -> (Child, PathBuf) {
+pub fn spawn(home: &Home, options: &[&str]) -> (Running, PathBuf) {
     let (log, path) =
         tempfile::Builder::new().prefix("serve-").tempfile_in(home.folder.path()).unwrap().keep().unwrap();
     let mut arguments = vec!["--home", argument(&home.path), "--json"];

@@ -3,7 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 use thought_fakes::Reply;
 use thought_testkit::serve::{Serve, spawn};
@@ -84,11 +84,10 @@ impl Plan {
             }
             KilledBy::Stop => {
                 world.home.wait_for_deliveries("notice:help", 1);
-                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
-                kill_process(pid, Signal::TERM).unwrap();
+                child.signal(Signal::TERM);
             }
         }
-        let status = wait_for(&format!("the kill at {point}"), || child.try_wait().unwrap());
+        let status = child.wait_for_end(&format!("the kill at {point}"));
         assert_eq!(status.signal(), Some(9), "{status} {}", std::fs::read_to_string(log).unwrap());
         if self.killed_by == KilledBy::Stop {
             world.say(self.said[1]);

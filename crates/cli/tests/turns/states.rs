@@ -5,7 +5,6 @@ use std::fs;
 use serde_json::{Value, json};
 use thought_fakes::Reply;
 use thought_testkit::run::argument;
-use thought_testkit::wait_for;
 use thought_testkit::world::{Speaks, World};
 
 use crate::{RUN_FAILED, THOUGHT};
@@ -175,11 +174,11 @@ async fn a_reader_that_stops_reading_ends_a_list_quietly() {
     use std::process::Stdio;
     let arguments = ["--home", argument(&world.home.path), "--json", "event-list"];
     let mut child = world.home.binary.spawn(&arguments, Stdio::piped(), Stdio::piped());
-    drop(child.stdout.take());
-    let status = wait_for("the end of the list", || child.try_wait().unwrap());
+    drop(child.0.stdout.take());
+    let status = child.wait_for_end("the end of the list");
     assert_eq!(status.code(), Some(0));
     let mut told = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut told).unwrap();
+    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut told).unwrap();
     assert_eq!(told, "");
 }
 
