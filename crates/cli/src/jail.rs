@@ -37,6 +37,8 @@ const CHANNEL: &str = "worker-channel";
 
 /// The hidden first argument of a worker. No command of this name is ever listed.
 const WORKER_ARGUMENT: &str = "__worker";
+/// Room that is made for the body of a frame before it is read.
+const BODY_BYTES_AT_ONCE: usize = 64 * 1024;
 
 /// When this process was started as a worker: seals it, serves one attempt, and answers the exit code.
 pub fn become_worker() -> Option<ExitCode> {
@@ -259,7 +261,8 @@ async fn pass(
     let header = decode_header(&header).map_err(|error| reason(&error))?;
     let length = header.expect(expect).map_err(|error| reason(&error))?;
     sent.map_err(|_broken| worker_failed(DIED))?;
-    let mut body = Vec::new();
+    // Room for what is usual at once; a longer body grows as it comes, whatever its header promised.
+    let mut body = Vec::with_capacity(length.min(BODY_BYTES_AT_ONCE));
     let most = u64::try_from(length).unwrap_or(u64::MAX);
     let read = channel.take(most).read_to_end(&mut body).await;
     match read {
