@@ -21,3 +21,6 @@ pub const ABANDON_TRIES_MAX: u32 = 8;
 pub const WAIT_LOOK_MS: u64 = 1_000;
 /// Longest id of a thread or message between agents, characters.
 pub const MAIL_ID_CHARACTERS_MAX: usize = 128;
+/// How long news is gathered while a request is on, before it is looked whether its run was ended elsewhere,
+/// milliseconds.
+pub const ENDED_LOOK_MS: u64 = 250;

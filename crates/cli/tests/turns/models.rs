@@ -280,8 +280,7 @@ async fn a_model_that_is_not_there_fails_the_run_and_run_retry_gives_it_a_new_on
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_an_operator_abandons_discards_its_answer() {
     let world = World::start(THOUGHT).await;
-    // The request that hangs ends by its own bound; its conversation goes on then.
-    world.home.set("provider.main", "timeout_seconds", Some("2"));
+    // The request would hang for two minutes; its conversation does not wait for it.
     world.model.script(vec![Reply::Hang]);
     let serve = world.serve();
     world.say("never mind");

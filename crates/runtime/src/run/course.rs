@@ -19,7 +19,7 @@ use super::verdict::{self, Fault, Step, Used, decide};
 use super::{Error, Finish, Shared, Ticket, attempt, clear_admitted, deterministic, settle};
 use crate::consumer::StopSignal;
 use crate::declarations::ManifestState;
-use crate::limits::SETTLE_TRIES_MAX;
+use crate::limits::{ENDED_LOOK_MS, SETTLE_TRIES_MAX};
 use crate::port::{Binding, JailErrorKind, Worker};
 use crate::reason;
 
@@ -311,7 +311,12 @@ impl Course<'_> {
             left_ms: u64::try_from(self.left_ms()).unwrap_or(0),
         };
         let made = match worker {
-            Some(worker) => attempt::attempt(self.shared, worker, work).await,
+            Some(worker) => tokio::select! {
+                biased;
+                made = attempt::attempt(self.shared, worker, work) => made,
+                // Nobody waits for this answer any more: the worker and the connection end with the future.
+                () = self.ended_elsewhere() => return Ok(Round::Finished(Finish::Done)),
+            },
             None => Ok(deterministic::answer()),
         };
         let elapsed_ms = self.shared.now().since_ms(begun);
@@ -326,6 +331,24 @@ impl Course<'_> {
                 self.after(attempt, fault).await
             }
         }
+    }
+
+    /// Ends when the run was ended by somebody else, such as an operator who gave it up.
+    async fn ended_elsewhere(&self) {
+        let mut news = self.shared.parts.reader.news();
+        news.mark_unchanged();
+        // Without news there is nothing to look for.
+        while news.changed().await.is_ok() {
+            self.shared.parts.sleeper.sleep_ms(ENDED_LOOK_MS).await;
+            news.mark_unchanged();
+            let row = self.shared.parts.reader.run(self.ticket.run.id.clone()).await;
+            // A look that fails is no end: the attempt's own commit finds out.
+            if matches!(row, Ok(Some(row)) if !row.state.is_open()) {
+                tracing::info!(run = %self.ticket.run.id, "run ended elsewhere while its request was on");
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Settles an answer. A failure of the machine is tried again, as the answer is there and paid for.
