@@ -54,6 +54,27 @@ pub(crate) fn io_of_threads(names: &[&str]) -> Result<Io> {
     Ok(total)
 }
 
+/// Milliseconds that the threads of a process have run, and have waited for a processor that was busy with others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Scheduled {
+    pub(crate) run_ms: f64,
+    pub(crate) wait_ms: f64,
+}
+
+/// What the kernel's scheduler counted for a process so far.
+pub(crate) fn scheduled(pid: u32) -> Result<Scheduled> {
+    let mut total = Scheduled::default();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).context("list a process's threads")? {
+        // A thread that ended meanwhile counts no more.
+        let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        let mut words = text.split_whitespace().map(str::parse::<f64>);
+        let mut next = || words.next().context("find a thread's times");
+        total.run_ms += next()?? / 1e6;
+        total.wait_ms += next()?? / 1e6;
+    }
+    Ok(total)
+}
+
 /// Processes that wanted to run, on the mean of the last minute: how busy the machine was.
 pub(crate) fn load() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").context("read the load of the machine")?;

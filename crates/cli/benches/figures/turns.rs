@@ -9,6 +9,7 @@ use crate::commits::BareCommits;
 use crate::cost;
 use crate::options::Options;
 use crate::place::{Moment, Observer, Place, Servers, Serving, bare_start};
+use crate::proc::{self, Scheduled};
 use crate::stats::{Sample, ms};
 use crate::table::{Row, Table};
 
@@ -55,6 +56,8 @@ struct Measured {
     send: Sample,
     commit: Sample,
     start: Sample,
+    /// Of `serve` alone, a turn.
+    scheduled: Scheduled,
     snapshot_bytes: f64,
     place: Place,
     servers: Servers,
@@ -83,7 +86,11 @@ fn measure(below: &Path, turns: usize) -> Result<Measured> {
     let observer = place.observer()?;
     speak(&servers, &observer, WARM_UP)?;
     let arrived_before = servers.arrivals().len();
+    let before = proc::scheduled(serving.pid())?;
     let seen = speak(&servers, &observer, turns)?;
+    let after = proc::scheduled(serving.pid())?;
+    let each = |of: fn(&Scheduled) -> f64| (of(&after) - of(&before)) / turns as f64;
+    let scheduled = Scheduled { run_ms: each(|s| s.run_ms), wait_ms: each(|s| s.wait_ms) };
     let arrivals = servers.arrivals().split_off(arrived_before);
     ensure!(arrivals.len() == turns, "{} requests were made in {turns} turns", arrivals.len());
     ensure!(servers.model.refusals().is_empty(), "the model refused a request");
@@ -102,7 +109,7 @@ fn measure(below: &Path, turns: usize) -> Result<Measured> {
     let sql =
         "SELECT length(bytes) FROM snapshots WHERE run = (SELECT id FROM runs ORDER BY ordinal DESC LIMIT 1)";
     let snapshot_bytes = observer.0.query_row(sql, [], |row| row.get::<_, f64>(0))?;
-    Ok(Measured { whole, stages, model, send, commit, start, snapshot_bytes, place, servers })
+    Ok(Measured { whole, stages, model, send, commit, start, scheduled, snapshot_bytes, place, servers })
 }
 
 /// Times that the store recorded of one turn, milliseconds since the epoch. The store writes whole milliseconds, rounded
@@ -176,6 +183,11 @@ fn overhead(table: &mut Table, name: &str, measured: &Measured) {
     table.row(Row::new("the model's own part, median", measured.model.median(), "ms"));
     table.row(Row::new("Telegram's own part of the message, median", measured.send.median(), "ms"));
     table.row(Row::new("a bare durable commit there, median", measured.commit.median(), "ms"));
+    let scheduled = &measured.scheduled;
+    let row = Row::new("serve's processor time a turn, mean", scheduled.run_ms, "ms");
+    table.row(row.note("all threads, the rest between turns included, the worker's own not"));
+    let row = Row::new("serve's wait for a processor a turn, mean", scheduled.wait_ms, "ms");
+    table.row(row.note("what other work on the machine adds, threads added up"));
     for (stage, sample) in &measured.stages {
         table.row(Row::new(format!("  mean: {stage}"), sample.mean(), "ms"));
     }
