@@ -231,3 +231,69 @@ async fn a_person_at_a_terminal_is_asked_and_only_a_yes_shows_content() {
     let json = at_a_terminal(&world, &["--json", "proposal-show", id(&row)], "yes\n");
     assert!(!json.contains("[y/N]") && !json.contains("quetzals"), "{json}");
 }
+
+/// Tables of the first version of the schema; what is not among them came later.
+const FIRST_TABLES: [&str; 20] = [
+    "sources",
+    "events",
+    "conversations",
+    "judgments",
+    "spool",
+    "channels",
+    "refused_chats",
+    "declarations",
+    "consumers",
+    "runs",
+    "run_counts",
+    "attempts",
+    "snapshots",
+    "usage",
+    "versions",
+    "documents",
+    "deliveries",
+    "chunks",
+    "cursors",
+    "roles",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_the_first_version_opens_and_lists_what_its_events_say() {
+    let world = World::start(THOUGHT).await;
+    let all = vec![memory("- Likes tea."), correction("Good evening."), focus()];
+    world.model.script(vec![says("Good morning."), calls(all)]);
+    let serve = world.serve();
+    world.turn("Hello.", 1).await;
+    world.turn("Go on.", 2).await;
+    serve.stop();
+    let list = || -> Vec<Value> {
+        let mut rows = world.home.lines(&["proposal-list"]);
+        rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("ageSeconds")));
+        rows
+    };
+    let (before, events) = (list(), world.home.lines(&["event-list"]));
+    assert_eq!(before.len(), 3);
+
+    let store = rusqlite::Connection::open(world.home.below("thought.db")).unwrap();
+    let tables: Vec<String> = {
+        let mut named = store.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+        named.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let later =
+        tables.iter().filter(|name| !FIRST_TABLES.contains(&name.as_str()) && !name.starts_with("sqlite_"));
+    for table in later {
+        store.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
+    store.pragma_update(None, "user_version", 1).unwrap();
+    drop(store);
+
+    assert_eq!(list(), before);
+    assert_eq!(world.home.lines(&["event-list"]), events, "a migration writes no event");
+    let status = world.home.object(&["status"]);
+    assert_eq!(status["proposals"]["undecided"], 2);
+    // And it goes on as any other.
+    world.model.script(vec![calls(vec![memory("- Likes cake.")])]);
+    let serve = world.serve();
+    world.turn("And cake.", 3).await;
+    serve.stop();
+    assert_eq!(world.home.object(&["status"])["proposals"]["undecided"], 3);
+}
