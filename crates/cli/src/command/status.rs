@@ -193,11 +193,14 @@ fn run_counts(value: &Value) -> String {
 fn suggestions(value: &Value) -> String {
     let proposals = &value["proposals"];
     match proposals["oldestAgeSeconds"].as_u64() {
-        Some(age) => format!(
-            "waiting    {} suggestions, the oldest for {}: thought proposal-list --state undecided",
-            proposals["undecided"],
-            super::proposals::age(age)
-        ),
+        Some(age) => {
+            let age = super::proposals::age(age);
+            let what = match proposals["undecided"].as_u64() {
+                Some(1) => format!("1 suggestion, for {age}"),
+                count => format!("{} suggestions, the oldest for {age}", count.unwrap_or(0)),
+            };
+            format!("waiting    {what}: thought proposal-list --state undecided")
+        }
         None => "waiting    no suggestions".to_owned(),
     }
 }

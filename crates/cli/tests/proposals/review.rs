@@ -65,7 +65,7 @@ async fn a_suggestion_is_listed_without_its_words_and_shown_with_consent() {
     for printed in &dark {
         assert!(!printed.contains("zard") && !printed.contains("They asked"), "{printed}");
     }
-    assert!(dark[1].contains("undecided") && dark[5].contains("1 suggestions"), "{}", dark[5]);
+    assert!(dark[1].contains("undecided") && dark[5].contains("1 suggestion, for"), "{}", dark[5]);
 
     let shown = home.object(&["proposal-show", &id[..14], ACKNOWLEDGE]);
     assert_eq!(
