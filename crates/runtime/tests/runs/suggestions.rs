@@ -302,3 +302,52 @@ async fn a_focus_waits_for_nobody_and_the_rest_waits_for_a_person() {
     let counts = home.reader().proposal_counts().await.unwrap();
     assert_eq!(counts.of(ProposalState::Undecided), 1);
 }
+
+#[tokio::test]
+async fn calls_in_strict_json_mode_are_refused_whatever_they_are() {
+    let strict =
+        |text: String| text.replace(THREE, "proposals: []").replace("conversation-text\n", "strict-json\n");
+    let home = Home::with(strict).await;
+    home.dispatcher(Presence::Away).await;
+    let at_work = home.start().await;
+    for (message, (says, reason)) in (1..).zip([
+        (calls("", &[memory("Tea at five.")]), "calls-in-strict-json"),
+        (calls("{}", &[memory("Tea at five.")]), "calls-in-strict-json"),
+        (text("Good morning."), "not-json"),
+    ]) {
+        home.model.says([Says::Reply(says)]);
+        let trigger = home.message(message, "Hello").await;
+        assert_eq!(home.until(&trigger, RunState::Failed).await.reason.as_deref(), Some(reason));
+    }
+    home.model.says([Says::Reply(text("{\"said\": \"good morning\"}"))]);
+    let trigger = home.message(9, "Hello").await;
+    home.until(&trigger, RunState::Completed).await;
+    at_work.stop().await;
+    assert_eq!(proposal_events(&home).await, 0);
+}
+
+#[tokio::test]
+async fn with_tool_history_and_nothing_on_offer_the_tools_stay_and_no_call_is_taken() {
+    use crate::support::{TELEGRAM, package};
+    let home = home().await;
+    home.dispatcher(Presence::AtWork).await;
+    home.model.says([Says::Reply(calls("", &[memory("Tea at five.")]))]);
+    let at_work = home.start().await;
+    let first = home.message(1, "Remember tea").await;
+    let output = home.until(&first, RunState::Completed).await.output.unwrap();
+    home.deliver(&output, 100).await;
+    at_work.stop().await;
+    let silent = |text: String| text.replace(THREE, "proposals: []").replace("version: 1", "version: 2");
+    home.install(&package(TELEGRAM, silent)).await.unwrap();
+    home.model.says([Says::Reply(calls("", &[memory("Tea at six.")]))]);
+    let at_work = home.start().await;
+    let second = home.message(2, "And cake").await;
+    let run = home.until(&second, RunState::Failed).await;
+    at_work.stop().await;
+    assert_eq!(run.reason.as_deref(), Some("unknown-tool"));
+    let request = home.model.request(1);
+    assert_eq!(request["tool_choice"], json!({"type": "none"}));
+    assert_eq!(request["tools"][0]["name"], "request_memory_change");
+    assert!(request["messages"].to_string().contains("tool_use"));
+    assert_eq!(proposal_events(&home).await, 1, "the first turn's alone");
+}
