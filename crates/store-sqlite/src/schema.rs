@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST, PROPOSALS];
+const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -291,6 +291,17 @@ WHERE type IN ('stream.thought.agent.memory-change.proposed@1', 'stream.thought.
     'stream.thought.focus.declaration.proposed@1')
 ORDER BY position;
 INSERT INTO proposal_counts (state, proposals) SELECT state, count(*) FROM proposals GROUP BY state;
+";
+
+/// What is about to be written into a document, so that a dead process's work is taken up.
+const INTENTS: &str = "
+CREATE TABLE intents (
+    decision TEXT PRIMARY KEY,
+    proposal TEXT NOT NULL,
+    expected_sha256 TEXT NOT NULL,
+    temporary TEXT NOT NULL,
+    made_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file says about itself.

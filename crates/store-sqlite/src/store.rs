@@ -13,8 +13,8 @@ use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
     AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter, HistoryQuery,
-    HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow,
-    SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState,
+    RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -276,6 +276,16 @@ impl Reads for SqliteStore {
     }
     fn proposal_counts(&self) -> Answer<'_, ProposalCounts> {
         self.read(read::proposal::counts)
+    }
+
+    fn active_judgment(&self, output: EventId) -> Answer<'_, Option<EventId>> {
+        self.read(move |s| read::history::active_judgment(s, &output))
+    }
+    fn intent(&self, decision: EventId) -> Answer<'_, Option<IntentRow>> {
+        self.read(move |s| read::review::intent(s, &decision))
+    }
+    fn intents(&self, limit: u32) -> Answer<'_, Vec<IntentRow>> {
+        self.read(move |s| read::review::intents(s, limit))
     }
 
     fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>> {

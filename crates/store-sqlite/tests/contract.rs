@@ -44,6 +44,7 @@ groups! {
     deliveries = Deliveries,
     history = History,
     proposals = Proposals,
+    review = Review,
     lists = Lists,
     handles = Handles,
 }

@@ -106,8 +106,8 @@ async fn a_full_disk_at_the_boundary_is_told_as_such() {
 async fn a_full_store_refuses_whole_commits_and_recovers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("thought.db");
-    let store = open(&path, OpenOptions { pages_max: Some(120), ..OpenOptions::default() });
-    let text = "x".repeat(8_000);
+    let store = open(&path, OpenOptions { pages_max: Some(240), ..OpenOptions::default() });
+    let text = "x".repeat(40_000);
     let mut kept = 0;
     let refused = loop {
         let id = format!("m-{kept}");

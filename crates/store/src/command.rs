@@ -148,6 +148,19 @@ pub struct NewProposal {
     pub base: Option<BaseVersion>,
 }
 
+/// What is about to be written into a document.
+#[derive(Debug, Clone)]
+pub struct NewIntent {
+    /// The decision that lets it through.
+    pub decision: EventId,
+    /// The proposal.
+    pub proposal: EventId,
+    /// Hash of the document as it will be.
+    pub expected_sha256: Sha256Hex,
+    /// Name of the temporary file in the context root.
+    pub temporary: String,
+}
+
 /// The document version that a memory change is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseVersion {
@@ -260,6 +273,21 @@ pub enum Op {
         from: ProposalState,
         /// The new state.
         to: ProposalState,
+    },
+
+    /// Holds only if this judgment stands on an output now; none: if no judgment does.
+    ExpectJudgment {
+        /// The output.
+        output: EventId,
+        /// Compare-and-set.
+        active: Option<EventId>,
+    },
+    /// Keeps what is about to be written, in the place of an older intent of that decision.
+    PutIntent(NewIntent),
+    /// Forgets what was about to be written. Absent is success.
+    ClearIntent {
+        /// The decision.
+        decision: EventId,
     },
 
     /// Installs a declaration version and its consumer rows.

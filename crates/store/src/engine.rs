@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use crate::command::Commit;
 use crate::row::{
     Appended, AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
-    HistoryQuery, HistoryTurn, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState,
-    RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow,
+    ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 
 /// A boxed future, so that engines are objects.
@@ -52,6 +52,8 @@ pub enum Precondition {
     DeliveryState,
     /// The proposal stands elsewhere, or there is no such proposal.
     ProposalState,
+    /// Another judgment stands on the output.
+    ActiveJudgment,
     /// The consumer is not installed.
     ConsumerInstalled,
 }
@@ -185,6 +187,13 @@ pub trait Reads: Send + Sync + Debug + 'static {
     fn proposal(&self, id: EventId) -> Answer<'_, Option<ProposalRow>>;
     /// How many proposals stand where, and since when the oldest waits. Costs the same however many there are.
     fn proposal_counts(&self) -> Answer<'_, ProposalCounts>;
+
+    /// The judgment that stands on an output.
+    fn active_judgment(&self, output: EventId) -> Answer<'_, Option<EventId>>;
+    /// What is about to be written for a decision.
+    fn intent(&self, decision: EventId) -> Answer<'_, Option<IntentRow>>;
+    /// Everything that is about to be written, oldest first, at most `limit`.
+    fn intents(&self, limit: u32) -> Answer<'_, Vec<IntentRow>>;
 
     /// The active version of a declaration.
     fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>>;

@@ -20,6 +20,7 @@ mod consumer;
 mod dispatch;
 mod filesystem;
 mod mail;
+mod review;
 mod telegram;
 
 pub use activation::Activator;
@@ -27,6 +28,7 @@ pub use consumer::{Admission, ConsumerRuns, Proposed, Settlement, SettlementErro
 pub use dispatch::{ChunkRef, Dispatcher};
 pub use filesystem::Filesystem;
 pub use mail::AgentMail;
+pub use review::{Decisions, Follows, Judgments, Materializer, OperatorProposals, Remains, Resolution};
 pub use telegram::{RawUpdate, RefusedChat, TelegramIngress};
 
 /// The whole store: handles are cut from it.
@@ -84,6 +86,26 @@ impl Store {
     /// Installs declaration versions.
     pub fn activator(&self) -> Activator {
         Activator::cut(self.writer())
+    }
+
+    /// A person's decisions.
+    pub fn decisions(&self) -> Decisions {
+        Decisions::cut(self.writer())
+    }
+
+    /// Judgments on outputs.
+    pub fn judgments(&self) -> Judgments {
+        Judgments::cut(self.writer())
+    }
+
+    /// Operators' proposals.
+    pub fn operator_proposals(&self) -> OperatorProposals {
+        OperatorProposals::cut(self.writer())
+    }
+
+    /// Intents and receipts of memory changes.
+    pub fn materializer(&self) -> Materializer {
+        Materializer::cut(self.writer())
     }
 
     /// Records incidents as a role.

@@ -402,6 +402,21 @@ stored_words! {
     Base { Current = "current", Stale = "stale" }
 }
 
+/// What is about to be written into a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntentRow {
+    /// The decision that lets it through.
+    pub decision: EventId,
+    /// The proposal.
+    pub proposal: EventId,
+    /// Hash of the document as it will be.
+    pub expected_sha256: Sha256Hex,
+    /// Name of the temporary file in the context root.
+    pub temporary: String,
+    /// When it was made.
+    pub made_at: Timestamp,
+}
+
 /// A chunk of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRow {

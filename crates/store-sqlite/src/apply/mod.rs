@@ -6,6 +6,7 @@ mod delivery;
 mod document;
 mod event;
 mod proposal;
+mod review;
 mod run;
 
 use thought_store::command::{Commit, Op};
@@ -46,6 +47,11 @@ pub(crate) fn commit(session: Session<'_>, commit: &Commit) -> Result<Committed,
             }
             Op::TrackProposal(new) => proposal::track(session, new)?,
             Op::MoveProposal { proposal, from, to } => proposal::step(session, proposal, *from, *to)?,
+            Op::ExpectJudgment { output, active } => {
+                review::expect_judgment(session, output, active.as_ref())?;
+            }
+            Op::PutIntent(new) => review::put_intent(session, commit.at, new)?,
+            Op::ClearIntent { decision } => review::clear_intent(session, decision)?,
             Op::InstallDeclaration(new) => activation::install(session, commit.at, new)?,
             Op::PutVersion(new) => document::put_version(session, new)?,
             Op::RemoveDocument { document, previous } => document::remove(session, document, previous)?,

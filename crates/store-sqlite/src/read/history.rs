@@ -89,7 +89,7 @@ fn proposals(
 }
 
 /// The newest judgment on an output that no other supersedes.
-fn active_judgment(s: Session<'_>, output: &EventId) -> Result<Option<EventId>, StoreError> {
+pub(crate) fn active_judgment(s: Session<'_>, output: &EventId) -> Result<Option<EventId>, StoreError> {
     let sql = "SELECT event FROM judgments WHERE output = ?1
            AND NOT EXISTS (SELECT 1 FROM judgments AS later WHERE later.supersedes = judgments.event)
          ORDER BY position DESC LIMIT 1";

@@ -5,6 +5,7 @@ pub(crate) mod document;
 pub(crate) mod event;
 pub(crate) mod history;
 pub(crate) mod proposal;
+pub(crate) mod review;
 pub(crate) mod run;
 
 /// `?n, ?n+1, …` for a list of values.

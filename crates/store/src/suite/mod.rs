@@ -18,6 +18,7 @@ mod history;
 mod lists;
 mod progress;
 mod proposals;
+mod review;
 mod runs;
 mod world;
 
@@ -57,6 +58,8 @@ pub enum Group {
     History,
     /// The index of proposals.
     Proposals,
+    /// What a person's word leaves.
+    Review,
     /// Filters, pages, prefixes, counts.
     Lists,
     /// What each handle may and may not do.
@@ -65,7 +68,7 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Events,
         Self::Runs,
         Self::Progress,
@@ -74,6 +77,7 @@ impl Group {
         Self::Deliveries,
         Self::History,
         Self::Proposals,
+        Self::Review,
         Self::Lists,
         Self::Handles,
     ];
@@ -123,6 +127,11 @@ impl Group {
                 a_moved_document_makes_a_base_stale, a_proposal_moves_only_from_where_it_stands,
                 a_proposal_enters_the_index_once_and_with_its_event, a_settlement_that_fails_tracks_nothing,
                 the_index_costs_what_it_answers,
+            ],
+            Self::Review => cases![
+                review: an_intent_is_kept_until_it_is_forgotten, one_judgment_stands_on_an_output,
+                a_decision_is_made_once, a_rejection_leaves_nothing_to_do,
+                a_receipt_forgets_its_intent_and_moves_its_proposal,
             ],
             Self::Lists => cases![
                 lists: events_are_filtered_and_paged, types_are_merged_in_order, events_of_a_root_and_children,
