@@ -1,12 +1,21 @@
 //! Everything that a person's word sets in motion: the documents of the context root, the chain validator, decisions,
 //! projectors, the materializer.
 //!
-//! Here now: the root, held by descriptor, its lock, and the connector that turns files into scanned versions. It must
-//! never follow a link below the home, act on a model's word, or put a document's text into an error or a log.
+//! `chain` verifies, `decide` and `operator` take a person's word, `project` carries it out through `judge` and
+//! `materialize`; `root`, `lock`, `filesystem` and `watch` are the documents' side. The room must never follow a link below
+//! the home, act on a model's word, or put a document's text into an error or a log.
 
+pub mod chain;
+pub mod decide;
 pub mod filesystem;
+pub mod images;
+pub mod judge;
 pub mod limits;
 pub mod lock;
+pub mod materialize;
+pub mod operator;
+pub mod project;
+pub mod reason;
 pub mod root;
 mod walk;
 pub mod watch;

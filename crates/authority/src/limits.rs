@@ -37,3 +37,18 @@ pub(crate) const QUIET_MS: i64 = 25;
 pub(crate) const QUIET_ROUNDS_MAX: u32 = 10;
 /// Pause between two looks for a root that went away, milliseconds.
 pub(crate) const REARM_PAUSE_MS: i64 = 1_000;
+
+/// Operators' proposals that may go back to one another before a model's is reached.
+pub(crate) const LINEAGE_DEPTH_MAX: usize = 64;
+/// Exchanges with somebody who saves again and again, before it is left for the next try.
+pub(crate) const EXCHANGES_MAX: u32 = 1_000;
+/// How long a projector waits for the root lock.
+pub const PROJECTION_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// What a submission may call itself, characters.
+pub const SUBMISSION_ID_CHARACTERS_MAX: usize = 128;
+/// What follows a decision: a judgment, a receipt, or one failure of each reason.
+pub(crate) const RECORDED_MAX: u32 = 32;
+/// Tries of a judgment whose predecessor another one takes the place of meanwhile.
+pub(crate) const JUDGMENT_TRIES_MAX: u32 = 16;
+/// Decided proposals that one page of a reconciliation reads.
+pub(crate) const RECONCILE_PAGE: u32 = 256;

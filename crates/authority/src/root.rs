@@ -202,6 +202,11 @@ impl Look {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
+    /// Whether both are looks at one file to which nothing was written in between. A new name is no writing.
+    pub(crate) fn is_unmodified_since(&self, before: &Self) -> bool {
+        self.is_same_file(before) && (self.size_bytes, self.modified) == (before.size_bytes, before.modified)
+    }
+
     /// Whether it last changed clearly before `reference` did: a change that comes after `reference` then bears another
     /// time. Both times are the file system's, so no clock of this machine matters. Only the change time counts: a
     /// person can set the other.
