@@ -103,13 +103,20 @@ pub(crate) fn init_writes_the_lesser_tier() {
     let written = std::fs::read_to_string(inside.configuration()).unwrap();
     let table = written.split("\n[sandbox]\n").nth(1).unwrap();
     let (comment, mode) = table.split_once('\n').unwrap();
-    assert!(comment.starts_with("# \"full\" is refused here: ") && comment.contains("user namespaces are denied here"), "{comment}");
+    assert!(
+        comment.starts_with("# \"full\" is refused here: ")
+            && comment.contains("user namespaces are denied here"),
+        "{comment}"
+    );
     assert!(mode.starts_with("mode = \"landlock+seccomp\"\n"), "{mode}");
     let asked = inside.run(&["doctor", "--json"]);
     let checks = checks(&asked);
     let jail = find(&checks, "jail");
     assert_eq!(jail["state"], "ok", "{jail}");
-    assert!(jail["hint"].as_str().unwrap().contains("namespaces are left out"), "what is missing is said: {jail}");
+    assert!(
+        jail["hint"].as_str().unwrap().contains("namespaces are left out"),
+        "what is missing is said: {jail}"
+    );
     assert_ne!(asked.status.code(), Some(8), "this machine can do it, in the tier that was chosen");
     assert!(
         checks.iter().all(|check| check["name"] != "  namespaces"),

@@ -182,6 +182,10 @@ fn name_refused(refused: &RefusedChat, policy: &Policy, told: &mut VecDeque<i64>
     if policy.allowed_chats.contains(&ChatId(*chat)) {
         tracing::info!(chat, kind, "somebody who is not admitted wrote there");
     } else {
-        tracing::info!(chat, kind, "a chat that is not admitted wrote; to admit it: allowed_chats = [{chat}]");
+        tracing::info!(
+            chat,
+            kind,
+            "a chat that is not admitted wrote; to admit it: allowed_chats = [{chat}]"
+        );
     }
 }
