@@ -232,8 +232,8 @@ async fn a_person_at_a_terminal_is_asked_and_only_a_yes_shows_content() {
     assert!(!json.contains("[y/N]") && !json.contains("quetzals"), "{json}");
 }
 
-/// Tables of the first version of the schema; what is not among them came later.
-const FIRST_TABLES: [&str; 20] = [
+/// Tables and indexes of the first version of the schema; what is not among them came later.
+const FIRST: [&str; 33] = [
     "sources",
     "events",
     "conversations",
@@ -254,6 +254,19 @@ const FIRST_TABLES: [&str; 20] = [
     "chunks",
     "cursors",
     "roles",
+    "events_by_type",
+    "events_by_root",
+    "events_by_parent",
+    "events_by_conversation",
+    "judgments_by_output",
+    "judgments_by_superseded",
+    "declarations_active",
+    "runs_by_trigger",
+    "runs_by_state",
+    "runs_by_output",
+    "runs_open",
+    "deliveries_by_cause",
+    "deliveries_unfinished",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,14 +287,14 @@ async fn a_store_of_the_first_version_opens_and_lists_what_its_events_say() {
     assert_eq!(before.len(), 3);
 
     let store = rusqlite::Connection::open(world.home.below("thought.db")).unwrap();
-    let tables: Vec<String> = {
-        let mut named = store.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
-        named.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    let objects: Vec<(String, String)> = {
+        // Indexes first: those of a table that goes would be gone with it.
+        let listed = "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type";
+        let mut named = store.prepare(listed).unwrap();
+        named.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
     };
-    let later =
-        tables.iter().filter(|name| !FIRST_TABLES.contains(&name.as_str()) && !name.starts_with("sqlite_"));
-    for table in later {
-        store.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    for (what, name) in objects.iter().filter(|(_, name)| !FIRST.contains(&name.as_str())) {
+        store.execute_batch(&format!("DROP {what} {name}")).unwrap();
     }
     store.pragma_update(None, "user_version", 1).unwrap();
     drop(store);
