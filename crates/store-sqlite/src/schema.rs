@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS];
+const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -302,6 +302,19 @@ CREATE TABLE intents (
     temporary TEXT NOT NULL,
     made_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What became of people's own corrections, and the ways from a message or a chat to the reply that is meant.
+const CORRECTIONS: &str = "
+CREATE TABLE corrections (
+    ordinal INTEGER PRIMARY KEY,
+    command TEXT NOT NULL UNIQUE,
+    judgment TEXT,
+    reason TEXT
+) STRICT;
+CREATE INDEX corrections_refused ON corrections (ordinal) WHERE reason IS NOT NULL;
+CREATE INDEX chunks_by_message ON chunks (message) WHERE message IS NOT NULL;
+CREATE INDEX deliveries_by_chat ON deliveries (channel, chat, thread, receipt_position) WHERE kind = 'reply';
 ";
 
 /// What a file says about itself.

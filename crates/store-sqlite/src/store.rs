@@ -12,9 +12,9 @@ use thought_protocol::{DocumentId, EventId, RunId, VersionId};
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
-    AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter, HistoryQuery,
-    HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState,
-    RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
+    HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow,
+    ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -280,6 +280,29 @@ impl Reads for SqliteStore {
 
     fn active_judgment(&self, output: EventId) -> Answer<'_, Option<EventId>> {
         self.read(move |s| read::history::active_judgment(s, &output))
+    }
+    fn correction(&self, command: EventId) -> Answer<'_, Option<CorrectionRow>> {
+        self.read(move |s| read::review::correction(s, &command))
+    }
+    fn refused_corrections(&self, after_ordinal: u64, limit: u32) -> Answer<'_, Vec<CorrectionRow>> {
+        self.read(move |s| read::review::refused_corrections(s, after_ordinal, limit))
+    }
+    fn reply_with_message(
+        &self,
+        channel: SourceName,
+        chat: i64,
+        message: i64,
+    ) -> Answer<'_, Option<EventId>> {
+        self.read(move |s| read::review::reply_with_message(s, &channel, chat, message))
+    }
+    fn newest_reply(
+        &self,
+        channel: SourceName,
+        chat: i64,
+        thread: Option<i64>,
+        before_position: u64,
+    ) -> Answer<'_, Option<EventId>> {
+        self.read(move |s| read::review::newest_reply(s, &channel, (chat, thread), before_position))
     }
     fn intent(&self, decision: EventId) -> Answer<'_, Option<IntentRow>> {
         self.read(move |s| read::review::intent(s, &decision))

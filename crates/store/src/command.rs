@@ -13,7 +13,7 @@ use thought_protocol::{
     AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, SnapshotId, VersionId,
 };
 
-use crate::row::{ChunkState, DeliveryState, ProposalState};
+use crate::row::{ChunkState, CorrectionOutcome, DeliveryState, ProposalState};
 
 /// One atomic, durable change. Operations are applied in order; the first unmet precondition undoes them all.
 #[derive(Debug, Clone)]
@@ -284,6 +284,13 @@ pub enum Op {
     },
     /// Keeps what is about to be written, in the place of an older intent of that decision.
     PutIntent(NewIntent),
+    /// Records what became of a person's own correction. Known is left as it is.
+    SettleCorrection {
+        /// The command.
+        command: EventId,
+        /// What became of it.
+        outcome: CorrectionOutcome,
+    },
     /// Forgets what was about to be written. Absent is success.
     ClearIntent {
         /// The decision.

@@ -15,9 +15,10 @@ use tokio::sync::watch;
 
 use crate::command::Commit;
 use crate::row::{
-    Appended, AttemptRow, ConsumerRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
-    HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow,
-    ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DocumentRow,
+    EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow,
+    RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow,
+    VersionRow,
 };
 
 /// A boxed future, so that engines are objects.
@@ -190,6 +191,21 @@ pub trait Reads: Send + Sync + Debug + 'static {
 
     /// The judgment that stands on an output.
     fn active_judgment(&self, output: EventId) -> Answer<'_, Option<EventId>>;
+    /// What became of a person's own correction; none as long as it waits.
+    fn correction(&self, command: EventId) -> Answer<'_, Option<CorrectionRow>>;
+    /// Corrections that matched nothing, behind a place in their order, at most `limit`.
+    fn refused_corrections(&self, after_ordinal: u64, limit: u32) -> Answer<'_, Vec<CorrectionRow>>;
+    /// The receipt of the reply that holds this message of a chat.
+    fn reply_with_message(&self, channel: SourceName, chat: i64, message: i64)
+    -> Answer<'_, Option<EventId>>;
+    /// The newest receipt of a reply in a chat and thread, below a position.
+    fn newest_reply(
+        &self,
+        channel: SourceName,
+        chat: i64,
+        thread: Option<i64>,
+        before_position: u64,
+    ) -> Answer<'_, Option<EventId>>;
     /// What is about to be written for a decision.
     fn intent(&self, decision: EventId) -> Answer<'_, Option<IntentRow>>;
     /// Everything that is about to be written, oldest first, at most `limit`.

@@ -28,7 +28,9 @@ pub use consumer::{Admission, ConsumerRuns, Proposed, Settlement, SettlementErro
 pub use dispatch::{ChunkRef, Dispatcher};
 pub use filesystem::Filesystem;
 pub use mail::AgentMail;
-pub use review::{Decisions, Follows, Judgments, Materializer, OperatorProposals, Remains, Resolution};
+pub use review::{
+    CORRECTIONS_CURSOR, Decisions, Follows, Judgments, Materializer, OperatorProposals, Remains, Resolution,
+};
 pub use telegram::{RawUpdate, RefusedChat, TelegramIngress};
 
 /// The whole store: handles are cut from it.

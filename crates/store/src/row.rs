@@ -313,6 +313,26 @@ stored_words! {
     DeliveryState { Sending = "sending", Delivered = "delivered", Uncertain = "uncertain", Refused = "refused" }
 }
 
+/// What became of a person's own correction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorrectionOutcome {
+    /// This judgment was recorded.
+    Judged(EventId),
+    /// It matched no reply, or held no words, for this reason.
+    Refused(String),
+}
+
+/// A person's own correction that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorrectionRow {
+    /// Its place in the order in which corrections were looked at.
+    pub ordinal: u64,
+    /// The command.
+    pub command: EventId,
+    /// What became of it.
+    pub outcome: CorrectionOutcome,
+}
+
 /// What is about to be written into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntentRow {

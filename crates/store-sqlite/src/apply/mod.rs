@@ -50,6 +50,9 @@ pub(crate) fn commit(session: Session<'_>, commit: &Commit) -> Result<Committed,
             Op::ExpectJudgment { output, active } => {
                 review::expect_judgment(session, output, active.as_ref())?;
             }
+            Op::SettleCorrection { command, outcome } => {
+                review::settle_correction(session, command, outcome)?;
+            }
             Op::PutIntent(new) => review::put_intent(session, commit.at, new)?,
             Op::ClearIntent { decision } => review::clear_intent(session, decision)?,
             Op::InstallDeclaration(new) => activation::install(session, commit.at, new)?,

@@ -4,6 +4,7 @@ use rusqlite::params;
 use thought_contract::time::Timestamp;
 use thought_protocol::EventId;
 use thought_store::command::NewIntent;
+use thought_store::row::CorrectionOutcome;
 use thought_store::{Precondition, StoreError};
 
 use super::require;
@@ -37,4 +38,20 @@ pub(super) fn expect_judgment(
     active: Option<&EventId>,
 ) -> Result<(), StoreError> {
     require(active_judgment(s, output)?.as_ref() == active, Precondition::ActiveJudgment)
+}
+
+pub(super) fn settle_correction(
+    s: Session<'_>,
+    command: &EventId,
+    outcome: &CorrectionOutcome,
+) -> Result<(), StoreError> {
+    let (judgment, reason) = match outcome {
+        CorrectionOutcome::Judged(judgment) => (Some(judgment.as_str()), None),
+        CorrectionOutcome::Refused(reason) => (None, Some(reason.as_str())),
+    };
+    s.write(
+        "INSERT INTO corrections (command, judgment, reason) VALUES (?1, ?2, ?3) ON CONFLICT (command) DO NOTHING",
+        params![command.as_str(), judgment, reason],
+    )?;
+    Ok(())
 }

@@ -8,7 +8,7 @@ use thought_protocol::proposal::ProposalKind;
 use super::{Writer, own};
 use crate::command::{BaseVersion, NewIntent, NewProposal, Op};
 use crate::engine::{Precondition, StoreError};
-use crate::row::{Appended, ProposalState};
+use crate::row::{Appended, CorrectionOutcome, ProposalState};
 
 /// Names a decided proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +119,56 @@ impl Judgments {
             }
             None => self.writer.commit_one(ops).await,
         }
+    }
+}
+
+/// Name of the cursor behind which commands were looked at for corrections.
+pub const CORRECTIONS_CURSOR: &str = "projector:corrections";
+
+impl Judgments {
+    /// Records the judgment that a person's own correction makes, what became of the command, and that everything up to it
+    /// was looked at, in one commit.
+    ///
+    /// # Errors
+    /// As [`Judgments::record`].
+    pub async fn correct(
+        &self,
+        judgment: Draft,
+        output: EventId,
+        active: Option<EventId>,
+        (command, position): (EventId, u64),
+    ) -> Result<Appended, StoreError> {
+        own(&judgment, &SourceName::new("review:judgments"), &[EventType::JudgmentRecorded])?;
+        let outcome = CorrectionOutcome::Judged(judgment.id().clone());
+        let ops = vec![
+            Op::ExpectJudgment { output, active },
+            Op::Append(Box::new(judgment)),
+            Op::SettleCorrection { command, outcome },
+            Op::SetCursor { name: CORRECTIONS_CURSOR.to_owned(), position },
+        ];
+        self.writer.commit_one(ops).await
+    }
+
+    /// Records that a person's own correction matched nothing, and that everything up to it was looked at.
+    ///
+    /// # Errors
+    /// Any failure of the commit.
+    pub async fn refuse(&self, command: EventId, reason: &str, position: u64) -> Result<(), StoreError> {
+        let outcome = CorrectionOutcome::Refused(reason.to_owned());
+        let ops = vec![
+            Op::SettleCorrection { command, outcome },
+            Op::SetCursor { name: CORRECTIONS_CURSOR.to_owned(), position },
+        ];
+        self.writer.commit(ops).await.map(drop)
+    }
+
+    /// Records that everything up to a position was looked at.
+    ///
+    /// # Errors
+    /// Any failure of the commit.
+    pub async fn looked_at(&self, position: u64) -> Result<(), StoreError> {
+        let op = Op::SetCursor { name: CORRECTIONS_CURSOR.to_owned(), position };
+        self.writer.commit(vec![op]).await.map(drop)
     }
 }
 

@@ -129,7 +129,8 @@ impl Group {
                 the_index_costs_what_it_answers,
             ],
             Self::Review => cases![
-                review: an_intent_is_kept_until_it_is_forgotten, one_judgment_stands_on_an_output,
+                review: a_persons_correction_is_settled_once, a_reply_is_found_by_its_message_and_by_its_chat,
+                an_intent_is_kept_until_it_is_forgotten, one_judgment_stands_on_an_output,
                 a_decision_is_made_once, a_rejection_leaves_nothing_to_do,
                 a_receipt_forgets_its_intent_and_moves_its_proposal,
             ],

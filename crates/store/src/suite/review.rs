@@ -8,13 +8,13 @@ use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{EventId, Sha256Hex};
 
 use super::world::{
-    Still, answered, append, at, commit, document, done, install, memory_change, message, refused, stored,
-    version,
+    CHAT, Still, answered, append, at, commit, document, done, install, memory_change, message, refused,
+    stored, telegram, version,
 };
 use crate::command::{BaseVersion, NewIntent, NewProposal, Op};
 use crate::engine::{Engine, Precondition, StoreError};
-use crate::handle::{Follows, Remains, Resolution, Store};
-use crate::row::{Novelty, ProposalState};
+use crate::handle::{CORRECTIONS_CURSOR, ChunkRef, Follows, Remains, Resolution, Store};
+use crate::row::{CorrectionOutcome, Novelty, ProposalState};
 
 fn store_of(engine: &Arc<dyn Engine>) -> Store {
     Store::new(engine.clone(), Arc::new(Still))
@@ -87,6 +87,60 @@ pub(super) async fn one_judgment_stands_on_an_output(engine: Arc<dyn Engine>) {
         Precondition::ActiveJudgment,
     )
     .await;
+}
+
+pub(super) async fn a_persons_correction_is_settled_once(engine: Arc<dyn Engine>) {
+    let judgments = store_of(&engine).judgments();
+    let (one, two) = (EventId::of("one", &[]), EventId::of("two", &[]));
+    let output = EventId::of("output", &[]);
+    assert_eq!(engine.correction(one.clone()).await.unwrap(), None);
+    judgments.refuse(one.clone(), "no-reply", 5).await.unwrap();
+    judgments.refuse(one.clone(), "another", 4).await.unwrap();
+    let refused = engine.correction(one.clone()).await.unwrap().unwrap();
+    assert_eq!(refused.outcome, CorrectionOutcome::Refused("no-reply".to_owned()));
+    assert_eq!(engine.cursor(CORRECTIONS_CURSOR.to_owned()).await.unwrap(), 5);
+    let draft = judgment(&output, &two, None);
+    let judged = judgments.correct(draft, output, None, (two.clone(), 9)).await.unwrap();
+    let row = engine.correction(two).await.unwrap().unwrap();
+    assert_eq!(row.outcome, CorrectionOutcome::Judged(judged.id));
+    assert_eq!(engine.cursor(CORRECTIONS_CURSOR.to_owned()).await.unwrap(), 9);
+    let all = engine.refused_corrections(0, 9).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.command.clone()).collect::<Vec<_>>(), [one]);
+    assert!(engine.refused_corrections(all[0].ordinal, 9).await.unwrap().is_empty());
+    judgments.looked_at(12).await.unwrap();
+    assert_eq!(engine.cursor(CORRECTIONS_CURSOR.to_owned()).await.unwrap(), 12);
+}
+
+pub(super) async fn a_reply_is_found_by_its_message_and_by_its_chat(engine: Arc<dyn Engine>) {
+    install(&engine).await;
+    let dispatcher = store_of(&engine).dispatcher(telegram());
+    let mut receipts = Vec::new();
+    for (message_id, thread) in [(1, None), (2, None), (3, Some(7))] {
+        let (_, _, output) = answered(&engine, message_id).await;
+        let cause = engine.event(output.clone()).await.unwrap().unwrap();
+        let kind = p::DeliveryKind::Reply;
+        dispatcher.open(output.clone(), kind, (CHAT, thread), vec![1], 1).await.unwrap();
+        let payload = p::DeliveryTelegram {
+            kind,
+            chat_id: CHAT,
+            thread_id: thread,
+            chunks: vec![p::DeliveredChunk { message_id: Some(100), utf16_length: 1, confirmed_by: None }],
+            run: None,
+            output: Some(output.clone()),
+        };
+        let receipt = draft::delivery(&telegram(), &cause, &payload, at(3)).unwrap();
+        let chunk = ChunkRef { cause: output, kind, ordinal: 0 };
+        receipts.push(dispatcher.delivered(chunk, 100 + message_id, receipt).await.unwrap());
+    }
+    let by_message =
+        async |chat, message| engine.reply_with_message(telegram(), chat, message).await.unwrap();
+    assert_eq!(by_message(CHAT, 102).await, Some(receipts[1].id.clone()));
+    assert_eq!((by_message(CHAT, 1).await, by_message(9, 102).await), (None, None));
+    let newest = async |thread, below| engine.newest_reply(telegram(), CHAT, thread, below).await.unwrap();
+    assert_eq!(newest(None, u64::MAX >> 1).await, Some(receipts[1].id.clone()));
+    assert_eq!(newest(None, receipts[1].position).await, Some(receipts[0].id.clone()));
+    assert_eq!(newest(Some(7), u64::MAX >> 1).await, Some(receipts[2].id.clone()));
+    assert_eq!(newest(Some(8), u64::MAX >> 1).await, None);
 }
 
 /// A tracked memory change, and a decision on it.
