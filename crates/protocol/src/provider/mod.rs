@@ -3,6 +3,8 @@
 //! Pure and the same on both sides of the wall: the worker renders and reads, the parent renders and reads again and
 //! demands equality. Nothing here knows a key, an address or a header, and nothing repairs what a provider sent.
 
+use std::sync::OnceLock;
+
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,6 +13,7 @@ use crate::answer::{Answer, FailReason, RawCall, Usage};
 use crate::canonical::{self, CanonicalError, INTEGER_MAX};
 use crate::limits::{CALLS_MAX, REQUEST_BYTES_MAX};
 use crate::packet::{Api, HistoryCall, Packet, PacketImage, PacketMessage, ToolChoice};
+use crate::proposal::ToolName;
 use crate::strict_json::{self, StrictJsonError};
 
 mod anthropic;
@@ -164,10 +167,21 @@ fn is_history_call(call: &HistoryCall) -> bool {
         && strict_json::check(call.arguments.as_bytes()).is_ok()
 }
 
-/// A tool's schema as bytes in canonical order.
-fn schema(tool: crate::proposal::ToolName) -> Result<Box<RawValue>, RenderError> {
+/// A tool's schema as bytes in canonical order. It is static, so it is built once.
+fn schema(tool: ToolName) -> Result<Box<RawValue>, RenderError> {
+    static SCHEMAS: [OnceLock<Box<RawValue>>; ToolName::ALL.len()] =
+        [const { OnceLock::new() }; ToolName::ALL.len()];
+    let place = match tool {
+        ToolName::RequestMemoryChange => &SCHEMAS[0],
+        ToolName::SubmitCorrection => &SCHEMAS[1],
+        ToolName::ProposeFocus => &SCHEMAS[2],
+    };
+    if let Some(schema) = place.get() {
+        return Ok(schema.clone());
+    }
     let text = canonical::to_string(&crate::proposal::input_schema(tool)).map_err(RenderError::Schema)?;
-    RawValue::from_string(text).map_err(RenderError::Serialize)
+    let schema = RawValue::from_string(text).map_err(RenderError::Serialize)?;
+    Ok(place.get_or_init(|| schema).clone())
 }
 
 /// The word of a choice, for a packet that lists tools.
