@@ -231,5 +231,5 @@ pub(super) async fn a_receipt_forgets_its_intent_and_moves_its_proposal(engine: 
     // A repetition finds everything as it is.
     assert_eq!(handle.failed(failed("stale-base"), about.clone()).await.unwrap().novelty, Novelty::Existing);
     assert!(matches!(handle.materialized(failed("x"), about).await, Err(StoreError::Role { .. })));
-    assert!(matches!(commit(&engine, vec![append(message(4))]).await, Ok(_)));
+    assert!(commit(&engine, vec![append(message(4))]).await.is_ok());
 }
