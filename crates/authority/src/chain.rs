@@ -27,8 +27,9 @@ pub use decision::{
     Decided, DecidedChain, VerifiedDecision, decision_of, replacement_bytes_max, validate_decision,
 };
 pub(crate) use operator::before_the_change;
-pub(crate) use seal::receipt_of;
 pub use seal::{decision_id, judgment_id, materialized_id};
+pub(crate) use seal::{is_sealed, receipt_of};
+pub(crate) use target::{Aim, verify as verify_target};
 
 /// A link of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 //! A judgment is appended under the condition that the one it takes the place of still stands. Whoever finds its judgment
 //! recorded, superseded or not, is done.
 
-use thought_contract::draft::{self, DraftError};
+use thought_contract::draft::{self, Draft, DraftError};
 use thought_contract::payload::{ConversationText, CorrectionTarget, JudgmentKind, JudgmentRecorded};
 use thought_contract::time::Clock;
 use thought_protocol::EventId;
@@ -76,6 +76,28 @@ pub(crate) fn verdict(decided: &Decided<SelfCorrection>) -> Option<Verdict> {
     })
 }
 
+/// The judgment of a verdict in the place of the one that stands.
+pub(crate) fn judgment(
+    verdict: &Verdict,
+    supersedes: Option<EventId>,
+    clock: &dyn Clock,
+) -> Result<Draft, DraftError> {
+    let payload = JudgmentRecorded {
+        schema_version: SCHEMA_VERSION,
+        kind: JudgmentKind::Correct,
+        criterion: verdict.criterion.as_str().to_owned(),
+        criterion_version: 1,
+        actor: verdict.actor.clone(),
+        target: verdict.target.clone(),
+        replacement: verdict.replacement.clone(),
+        feedback: verdict.feedback.clone(),
+        quality_eligible: true,
+        external_export_eligible: false,
+        supersedes,
+    };
+    draft::judgment_recorded(&payload, clock.now())
+}
+
 /// Records a judgment once, in the place of the one that stands: quality eligible, and never for the world outside.
 ///
 /// # Errors
@@ -92,27 +114,14 @@ pub async fn record_judgment(
         }
         let output = verdict.target.output.clone();
         let active = reader.active_judgment(output.clone()).await?;
-        let payload = JudgmentRecorded {
-            schema_version: SCHEMA_VERSION,
-            kind: JudgmentKind::Correct,
-            criterion: verdict.criterion.as_str().to_owned(),
-            criterion_version: 1,
-            actor: verdict.actor.clone(),
-            target: verdict.target.clone(),
-            replacement: verdict.replacement.clone(),
-            feedback: verdict.feedback.clone(),
-            quality_eligible: true,
-            external_export_eligible: false,
-            supersedes: active.clone(),
-        };
-        let judgment = draft::judgment_recorded(&payload, clock.now())?;
+        let judgment = judgment(verdict, active.clone(), clock)?;
         match judgments.record(judgment, output, active, verdict.proposal.clone()).await {
             Ok(appended) => {
                 tracing::info!(judgment = %appended.id, output = %verdict.target.output, "judgment recorded");
                 return Ok(appended.id);
             }
             // Another judgment came first, maybe this very one by another process.
-            Err(StoreError::Precondition(Precondition::ActiveJudgment)) => {}
+            Err(StoreError::Precondition(Precondition::ActiveJudgment) | StoreError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }

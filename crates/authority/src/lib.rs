@@ -6,8 +6,10 @@
 //! the home, act on a model's word, or put a document's text into an error or a log.
 
 pub mod chain;
+pub mod correct;
 pub mod decide;
 pub mod filesystem;
+pub mod follow;
 pub mod images;
 pub mod judge;
 pub mod limits;
@@ -16,6 +18,7 @@ pub mod materialize;
 pub mod operator;
 pub mod project;
 pub mod reason;
+pub mod replacement;
 pub mod root;
 mod walk;
 pub mod watch;

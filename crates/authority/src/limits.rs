@@ -52,3 +52,7 @@ pub(crate) const RECORDED_MAX: u32 = 32;
 pub(crate) const JUDGMENT_TRIES_MAX: u32 = 16;
 /// Decided proposals that one page of a reconciliation reads.
 pub(crate) const RECONCILE_PAGE: u32 = 256;
+/// Commands that one page of the projector of corrections reads.
+pub(crate) const COMMANDS_PAGE: u32 = 64;
+/// Pause before a projector that found the root lock held tries again, while nothing else happens.
+pub(crate) const LOCKED_RETRY_PAUSE: Duration = Duration::from_secs(5);

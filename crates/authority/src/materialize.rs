@@ -10,6 +10,7 @@ mod resume;
 mod verify;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thought_contract::draft::{self, DraftError};
 use thought_contract::event::{EventType, SourceName};
@@ -27,10 +28,12 @@ use crate::chain::{
 };
 use crate::filesystem::FilesystemConnector;
 use crate::images::Images;
-use crate::limits::{PROJECTION_LOCK_WAIT, RECORDED_MAX};
+pub use crate::limits::PROJECTION_LOCK_WAIT;
+use crate::limits::RECORDED_MAX;
 use crate::lock::{self, LockError, OwnEvidence, RootGuard};
 use crate::reason::{Finality, Reason};
 
+pub use exchange::{Exchange, can_exchange};
 use exchange::{Failed, Leftover, Site};
 use plan::{Planned, plan};
 
@@ -150,6 +153,8 @@ pub struct MaterializerParts {
     pub evidence: OwnEvidence,
     /// The configured size of a document, bytes.
     pub bytes_max: u64,
+    /// How long the root lock is waited for; [`PROJECTION_LOCK_WAIT`] but in tests.
+    pub lock_wait: Duration,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Faults on purpose.
@@ -187,7 +192,7 @@ impl MemoryMaterializer {
         Self { parts }
     }
 
-    /// Writes what a person let through, waiting up to 10 s for the root lock. What is resolved stays as it is; what
+    /// Writes what a person let through, waiting for the root lock as long as its parts say. What is resolved stays as it is; what
     /// failed for a passing reason is tried again.
     ///
     /// # Errors
@@ -200,7 +205,7 @@ impl MemoryMaterializer {
             return Ok((resolved, Tried::Before));
         }
         let root = self.parts.connector.root();
-        let taken = lock::acquire_within(root, &self.parts.evidence, PROJECTION_LOCK_WAIT).await;
+        let taken = lock::acquire_within(root, &self.parts.evidence, self.parts.lock_wait).await;
         let guard = match taken {
             Ok(guard) => Arc::new(guard),
             Err(error @ (LockError::Held | LockError::Invalid { .. })) => {

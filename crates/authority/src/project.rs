@@ -188,6 +188,28 @@ impl Projector {
     /// [`StoreError`] when the list cannot be read; what a single one comes to stands in its own line.
     pub async fn reconcile(&self, scope: Scope) -> Result<Vec<Reconciled>, StoreError> {
         let mut all = Vec::new();
+        for proposal in self.left().await? {
+            let outcome = match scope {
+                Scope::All => self.project(&proposal).await,
+                Scope::Untried => match self.standing(&proposal).await {
+                    Ok(outcome) if outcome.status == Status::Pending(None) => self.project(&proposal).await,
+                    standing => standing,
+                },
+            };
+            if let Err(error) = &outcome {
+                tracing::warn!(proposal = %proposal, %error, "decision not projected");
+            }
+            all.push(Reconciled { proposal, outcome });
+        }
+        Ok(all)
+    }
+
+    /// Decided proposals that something must still follow from, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn left(&self) -> Result<Vec<EventId>, StoreError> {
+        let mut left = Vec::new();
         let mut after_position = 0;
         loop {
             let filter = ProposalFilter {
@@ -197,24 +219,9 @@ impl Projector {
                 limit: RECONCILE_PAGE,
             };
             let page = self.reader.proposals(filter).await?;
-            let Some(last) = page.last() else { return Ok(all) };
+            let Some(last) = page.last() else { return Ok(left) };
             after_position = last.position;
-            for row in page {
-                let proposal = row.proposal;
-                let outcome = match scope {
-                    Scope::All => self.project(&proposal).await,
-                    Scope::Untried => match self.standing(&proposal).await {
-                        Ok(outcome) if outcome.status == Status::Pending(None) => {
-                            self.project(&proposal).await
-                        }
-                        standing => standing,
-                    },
-                };
-                if let Err(error) = &outcome {
-                    tracing::warn!(proposal = %proposal, %error, "decision not projected");
-                }
-                all.push(Reconciled { proposal, outcome });
-            }
+            left.extend(page.into_iter().map(|row| row.proposal));
         }
     }
 

@@ -247,7 +247,15 @@ async fn subject(
             arguments(snapshot, ProposalKind::SelfCorrection, &correction_arguments(&payload))?;
             let admitted = snapshot.correction_target_of(&payload.target.output);
             hold(admitted.as_ref() == Some(&payload.target), Link::CorrectionTarget, "not-admitted")?;
-            target::verify(reader, &payload.target, snapshot, trigger).await?;
+            let here = message(trigger, Link::Trigger)?;
+            let aim = target::Aim {
+                source: &trigger.envelope.source,
+                chat_id: here.chat_id,
+                thread_id: here.thread_id,
+                sender: Some(&trigger.envelope.actor),
+                agents: Some(&snapshot.provenance.agents),
+            };
+            target::verify(reader, &payload.target, &aim).await?;
             let replacement = Sensitive::new(payload.replacement.summary);
             let subject = SelfCorrection { replacement, target: payload.target };
             Ok(Verified::Correction(VerifiedChain { proposal, subject }))

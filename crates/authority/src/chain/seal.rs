@@ -19,6 +19,11 @@ pub(super) fn sealed(event: &StoredEvent, link: Link) -> Proof<()> {
     }
 }
 
+/// Whether the hashes of an event are those of its bytes.
+pub(crate) fn is_sealed(event: &StoredEvent) -> bool {
+    sealed(event, Link::Proposal).is_ok()
+}
+
 /// The payload of an event that must be of one type.
 pub(super) fn payload<P: Payload>(event: &StoredEvent, link: Link) -> Proof<P> {
     match event.payload() {

@@ -258,6 +258,37 @@ impl Site<'_> {
     }
 }
 
+/// Whether the file system of a locked root exchanges two names; asked with two files of its own.
+///
+/// # Errors
+/// The system's error when it cannot be told.
+pub fn can_exchange(guard: &RootGuard) -> Result<Exchange, Errno> {
+    let folder = guard.folder();
+    let names = [".thought-probe-1", ".thought-probe-2"];
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let made = names.iter().try_for_each(|name| {
+        openat2(folder, *name, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::BENEATH).map(drop)
+    });
+    let told = made.and_then(|()| renameat_with(folder, names[0], folder, names[1], RenameFlags::EXCHANGE));
+    for name in names {
+        let _unheard = unlinkat(folder, name, AtFlags::empty());
+    }
+    match told {
+        Ok(()) => Ok(Exchange::Able),
+        Err(errno) if is_unable(errno) => Ok(Exchange::Unable),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What a file system can do with two names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exchange {
+    /// It exchanges them.
+    Able,
+    /// It does not: a document is renamed over, after a second look.
+    Unable,
+}
+
 const fn is_unable(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }

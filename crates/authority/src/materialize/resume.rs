@@ -58,7 +58,7 @@ impl MemoryMaterializer {
         decided: &Decided<MemoryChange>,
     ) -> Result<(), MaterializeError> {
         let own = temporary_name(decided.decision().id());
-        let names = self.at_site(guard, decided, |site| left_behind(site)).await?;
+        let names = self.at_site(guard, decided, left_behind).await?;
         for name in names.into_iter().filter(|name| *name != own) {
             let Some(decision) = decision_in(&name) else { continue };
             if self.parts.reader.intent(decision).await?.is_none() {
@@ -118,8 +118,5 @@ fn left_behind(site: Site<'_>) -> Vec<String> {
 
 fn decision_in(name: &str) -> Option<EventId> {
     let inner = name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(TEMPORARY_SUFFIX)?;
-    match inner.parse() {
-        Ok(id) => Some(id),
-        Err(_not_ours) => None,
-    }
+    inner.parse().ok()
 }

@@ -229,3 +229,46 @@ async fn a_decision_survives_between_append_and_projection() {
     assert!(again.projector().reconcile(Scope::All).await.unwrap().is_empty());
     assert_eq!(again.receipts().await.len(), 1);
 }
+
+#[tokio::test]
+async fn who_follows_takes_up_what_is_left_and_what_comes() {
+    let world = World::new().await;
+    let left = world.append(1, "- left").await;
+    world.side.accept(&left).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let another = world.another(world.side.points.clone());
+    let following = tokio::spawn(async move {
+        let projector = another.projector();
+        let handles = (another.reader.clone(), another.store.judgments());
+        let corrections =
+            thought_authority::correct::Corrections::new(handles, std::sync::Arc::new(crate::world::Still));
+        let stopped = async {
+            stopped.await.ok();
+        };
+        thought_authority::follow::follow(&another.reader, &projector, &corrections, stopped).await;
+    });
+    let mut news = world.side.reader.news();
+    let mut until = async |count: usize| {
+        while world.side.receipts().await.len() < count {
+            news.changed().await.unwrap();
+        }
+    };
+    until(1).await;
+    let comes = world.append(2, "- comes").await;
+    world.side.accept(&comes).await;
+    until(2).await;
+    stop.send(()).unwrap();
+    following.await.unwrap();
+    assert_eq!(world.memory(), format!("{MEMORY}\n- left\n\n- comes\n"));
+    assert!(world.side.projector().left().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_root_of_this_machine_exchanges_names_or_says_that_it_cannot() {
+    let world = World::new().await;
+    let root = world.side.connector.root();
+    let guard =
+        thought_authority::lock::acquire(root, &crate::world::own(), std::time::Duration::ZERO).unwrap();
+    thought_authority::materialize::can_exchange(&guard).unwrap();
+    assert_eq!(world.names(), ["identity.md", "memory.md"]);
+}

@@ -7,8 +7,10 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod corrections;
 mod decisions;
 mod forgery;
+mod kills;
 mod materials;
 mod operators;
 mod races;

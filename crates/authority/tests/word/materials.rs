@@ -373,7 +373,8 @@ async fn where_names_cannot_be_exchanged_the_document_is_renamed_over() {
 
 #[tokio::test]
 async fn a_lock_that_is_held_or_malformed_spends_no_decision() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    world.side.lock_wait = std::time::Duration::from_millis(60);
     let proposal = world.append(1, LINE).await;
     world.side.accept(&proposal).await;
     fs::write(world.context(LOCK_FILE), "{not evidence").unwrap();

@@ -11,7 +11,9 @@ use thought_authority::decide::{DecideError, Desk, Operators, Recorded, Submissi
 use thought_authority::filesystem::FilesystemConnector;
 use thought_authority::images::NoImages;
 use thought_authority::lock::{OwnEvidence, acquire};
-use thought_authority::materialize::{CrashPoints, MaterializerParts, MemoryMaterializer, NoCrashPoints};
+use thought_authority::materialize::{
+    CrashPoints, MaterializerParts, MemoryMaterializer, NoCrashPoints, PROJECTION_LOCK_WAIT,
+};
 use thought_authority::operator::OperatorDesk;
 use thought_authority::project::{Outcome, Projector};
 use thought_authority::root::ContextRoot;
@@ -47,7 +49,7 @@ const DECLARATION: &str = "id: stream-telegram-conversation\nversion: 1\nrunner:
     output: {mode: conversation-text, type: stream.thought.derived.message.observation@1}\n\
     subscriptions:\n  - {type: stream.thought.source.telegram.message@1, source: telegram:stream, replay: now}\n\
     documents: {source: filesystem:telegram-agent-context, paths: [identity.md, memory.md]}\n\
-    prompt: prompts/p.md\nbudget: {maxEvents: 64, maxCharacters: 120000, maxOutputTokens: 4096}\n\
+    prompt: prompts/p.md\nbudget: {maxEvents: 16, maxCharacters: 120000, maxOutputTokens: 4096}\n\
     policy: {tools: [], proposals: [memory-change, self-correction, focus-declaration], externalActions: false}\n";
 
 /// A clock that stands still.
@@ -109,6 +111,7 @@ pub(crate) struct Side {
     pub(crate) connector: FilesystemConnector,
     pub(crate) points: Arc<dyn CrashPoints>,
     pub(crate) bytes_max: u64,
+    pub(crate) lock_wait: std::time::Duration,
     declaration: Declaration,
 }
 
@@ -126,7 +129,15 @@ impl Side {
         let handles = (store.filesystem(), store.reader());
         let connector = FilesystemConnector::new(root, own(), BYTES_MAX, handles, Arc::new(Still));
         let declaration = Declaration::parse(DECLARATION).unwrap();
-        Self { store, reader, connector, points, bytes_max: BYTES_MAX, declaration }
+        Self {
+            store,
+            reader,
+            connector,
+            points,
+            bytes_max: BYTES_MAX,
+            lock_wait: PROJECTION_LOCK_WAIT,
+            declaration,
+        }
     }
 
     pub(crate) fn desk(&self) -> Desk {
@@ -149,6 +160,7 @@ impl Side {
             connector: self.connector.clone(),
             evidence: own(),
             bytes_max: self.bytes_max,
+            lock_wait: self.lock_wait,
             clock: Arc::new(Still),
             points: self.points.clone(),
         });
@@ -319,7 +331,7 @@ impl Side {
             source: telegram(),
             conversation: name.clone(),
             before_ordinal: ordinal,
-            limit: 63,
+            limit: 15,
             agents: vec![AGENT.to_owned()],
         };
         let history: Vec<TurnEvidence> =
