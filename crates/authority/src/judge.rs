@@ -4,10 +4,12 @@
 //! recorded, superseded or not, is done.
 
 use thought_contract::draft::{self, Draft, DraftError};
+use thought_contract::event::{EventType, PayloadError, StoredEvent};
 use thought_contract::payload::{ConversationText, CorrectionTarget, JudgmentKind, JudgmentRecorded};
 use thought_contract::time::Clock;
 use thought_protocol::EventId;
 use thought_store::handle::{Judgments, Reader};
+use thought_store::row::EventFilter;
 use thought_store::{Precondition, StoreError};
 
 use crate::chain::{Decided, SelfCorrection, judgment_id};
@@ -22,6 +24,9 @@ pub enum JudgeError {
     /// It has no canonical form.
     #[error("record a judgment")]
     Draft(#[from] DraftError),
+    /// A recorded one does not decode.
+    #[error("read a judgment")]
+    Payload(#[from] PayloadError),
 }
 
 /// The schema of every judgment.
@@ -126,4 +131,46 @@ pub async fn record_judgment(
         }
     }
     Err(StoreError::Precondition(Precondition::ActiveJudgment).into())
+}
+
+/// A judgment in the list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its event.
+    pub event: StoredEvent,
+    /// What it says.
+    pub judgment: JudgmentRecorded,
+    /// Whether it is the one that stands on its output.
+    pub standing: Standing,
+}
+
+/// Whether a judgment counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Active,
+    /// Another takes its place.
+    Superseded,
+}
+
+/// Judgments behind a position, oldest first, at most `limit`.
+///
+/// # Errors
+/// [`JudgeError`].
+pub async fn list(reader: &Reader, after_position: u64, limit: u32) -> Result<Vec<Listed>, JudgeError> {
+    let filter = EventFilter {
+        types: vec![EventType::JudgmentRecorded],
+        after_position,
+        limit,
+        ..EventFilter::default()
+    };
+    let mut listed = Vec::new();
+    for event in reader.events(filter).await? {
+        let judgment: JudgmentRecorded = event.payload()?;
+        let active = reader.active_judgment(judgment.target.output.clone()).await?;
+        let standing =
+            if active.as_ref() == Some(&event.envelope.id) { Standing::Active } else { Standing::Superseded };
+        listed.push(Listed { event, judgment, standing });
+    }
+    Ok(listed)
 }

@@ -383,14 +383,13 @@ impl MemoryMaterializer {
     ) -> Result<T, MaterializeError> {
         let temporary = temporary_name(decided.decision().id());
         let (guard, root) = (guard.clone(), self.parts.connector.root().clone());
-        let (points, bytes_max) = (self.parts.points.clone(), self.parts.bytes_max);
+        let points = self.parts.points.clone();
         let done = tokio::task::spawn_blocking(move || {
             work(Site {
                 root: &root,
                 guard: &guard,
                 document: MEMORY_PATH,
                 temporary: &temporary,
-                bytes_max,
                 points: &*points,
             })
         });

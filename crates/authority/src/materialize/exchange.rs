@@ -13,6 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use thought_protocol::Sha256Hex;
+use thought_protocol::limits::DOCUMENT_BYTES_MAX_CEILING;
 
 use crate::limits::EXCHANGES_MAX;
 use crate::lock::{LockError, RootGuard};
@@ -57,7 +58,6 @@ pub(super) struct Site<'a> {
     pub(super) guard: &'a RootGuard,
     pub(super) document: &'a str,
     pub(super) temporary: &'a str,
-    pub(super) bytes_max: u64,
     pub(super) points: &'a dyn CrashPoints,
 }
 
@@ -93,13 +93,13 @@ impl Site<'_> {
     }
 
     fn content(&self, name: &str) -> Content {
-        let reason = match read_beneath(self.folder(), name, self.bytes_max) {
+        let reason = match read_beneath(self.folder(), name, DOCUMENT_BYTES_MAX_CEILING) {
             Ok((bytes, _)) => return Content::File(Sha256Hex::of(&bytes)),
             Err(ReadError::Absent) => return Content::Absent,
             Err(ReadError::Symlink) => Reason::Symlink,
             Err(ReadError::Outside) => Reason::OutsideRoot,
             Err(ReadError::NotRegular) => Reason::NotRegularFile,
-            // The base is within the bound and at rest: this is another.
+            // A base is within every configured bound and at rest: this is another.
             Err(ReadError::TooLarge { .. } | ReadError::Changing) => Reason::StaleBase,
             Err(ReadError::Io(_)) => Reason::WriteFailed,
         };

@@ -2,6 +2,7 @@
 
 use thought_authority::chain::{ChainError, Verified};
 use thought_authority::decide::{DecideError, Submission};
+use thought_authority::judge::Standing;
 use thought_authority::materialize::Tried;
 use thought_authority::project::{Scope, Status};
 use thought_contract::event::EventType;
@@ -88,6 +89,9 @@ async fn a_correction_becomes_a_judgment_and_the_next_turn_says_it() {
     let judgments = world.side.events(EventType::JudgmentRecorded).await;
     let judged: p::JudgmentRecorded = judgments[1].payload().unwrap();
     assert_eq!(judged.supersedes, Some(judgments[0].envelope.id.clone()));
+    let listed = thought_authority::judge::list(&world.side.reader, 0, 9).await.unwrap();
+    let standing: Vec<_> = listed.iter().map(|listed| listed.standing).collect();
+    assert_eq!(standing, [Standing::Superseded, Standing::Active]);
     // The superseded projector is still done.
     assert_eq!(world.side.project(&proposal).await.evidence, Some(judgments[0].envelope.id.clone()));
     assert_eq!(world.side.events(EventType::JudgmentRecorded).await.len(), 2);

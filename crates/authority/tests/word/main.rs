@@ -9,6 +9,7 @@
 
 mod corrections;
 mod decisions;
+mod faults;
 mod forgery;
 mod kills;
 mod materials;

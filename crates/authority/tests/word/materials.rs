@@ -141,6 +141,18 @@ async fn a_result_over_the_configured_size_fails_the_same_each_time() {
 }
 
 #[tokio::test]
+async fn a_document_that_grew_over_a_lowered_bound_can_be_made_smaller() {
+    let mut world = World::new().await;
+    world.side.bytes_max = 30;
+    let longer = world.append(1, LINE).await;
+    let shorter = "---\nid: memory\n---\nshort\n";
+    let replaced = world.side.turn(2, &[Ask::Replace(shorter.to_owned())]).await.only();
+    assert_eq!(world.side.carry_out(&longer).await, "materialization-failed too-large");
+    assert_eq!(world.side.carry_out(&replaced).await, "materialized");
+    assert_eq!(world.memory(), shorter);
+}
+
+#[tokio::test]
 async fn a_base_that_is_no_text_or_has_no_head_is_no_target_in_any_turn() {
     let world = World::with(b"---\nid: memory\n---\n\xff\n").await;
     let row = world.side.turn(1, &[]).await;
