@@ -258,6 +258,31 @@ async fn a_person_who_saves_in_any_gap_keeps_the_save() {
 }
 
 #[tokio::test]
+async fn an_editor_that_held_the_old_file_open_keeps_what_it_wrote_before_the_second_look() {
+    let points = Arc::new(Points::default());
+    let world = with_points(points.clone()).await;
+    let proposal = world.append(1, LINE).await;
+    let mut held = fs::OpenOptions::new().append(true).open(world.context("memory.md")).unwrap();
+    points.act("exchange.after", move || std::io::Write::write_all(&mut held, b"late words\n").unwrap());
+    assert_eq!(world.side.carry_out(&proposal).await, "materialization-failed stale-base");
+    assert_eq!(world.memory(), format!("{MEMORY}late words\n"));
+    assert_eq!(world.names(), ["identity.md", "memory.md"]);
+}
+
+#[tokio::test]
+async fn an_editor_that_removes_the_document_before_it_saves_loses_nothing() {
+    let points = Arc::new(Points::default());
+    let world = with_points(points.clone()).await;
+    let proposal = world.append(1, LINE).await;
+    let path = world.context("memory.md");
+    let its = path.clone();
+    points.act("exchange.before", move || fs::write(&its, "saved").unwrap());
+    points.act("exchange.after", move || fs::remove_file(&path).unwrap());
+    assert_eq!(world.side.carry_out(&proposal).await, "materialization-failed stale-base");
+    assert_eq!((world.memory().as_str(), world.names().len()), ("saved", 2));
+}
+
+#[tokio::test]
 async fn saves_before_and_behind_the_exchange_leave_the_newest() {
     let points = Arc::new(Points::default());
     let world = with_points(points.clone()).await;

@@ -57,10 +57,10 @@ impl Drop for Meddler {
 const ROUNDS: i64 = 100;
 
 /// Materializes again and again while somebody meddles; every outcome is one or the other, and the receipts agree.
-async fn rounds(world: &World, first: i64) -> usize {
+async fn rounds(world: &World, first: i64, count: i64) -> usize {
     let before = world.side.receipts().await.len();
     let mut materialized = 0;
-    for n in first..first + ROUNDS {
+    for n in first..first + count {
         world.side.connector.refresh().await.ok();
         let turn = world.side.turn(n, &[Ask::Append(format!("- fact {n}"))]).await;
         world.side.accept(&turn.only()).await;
@@ -80,15 +80,30 @@ async fn swaps_of_the_file_and_the_root_for_links_let_no_byte_outside() {
     let world = World::new().await;
     symlink(world.home().join("outside/memory.md"), world.context(".spare")).unwrap();
     let file = Meddler::swap(world.context("memory.md"), world.context(".spare"));
-    rounds(&world, 1).await;
+    rounds(&world, 1, ROUNDS).await;
     drop(file);
     world.outside_is_as_it_was();
     symlink(world.home().join("outside"), world.home().join("spare")).unwrap();
     let root = Meddler::swap(world.home().join("context"), world.home().join("spare"));
-    rounds(&world, 1_000).await;
+    rounds(&world, 1_000, ROUNDS).await;
     drop(root);
     world.outside_is_as_it_was();
     assert!(world.memory().starts_with(MEMORY));
+}
+
+#[tokio::test]
+async fn swaps_of_a_folder_on_the_way_to_the_root_let_no_byte_outside() {
+    let points = Arc::new(NoCrashPoints);
+    let world = World::rooted("deep/context", MEMORY.as_bytes(), points).await;
+    fs::create_dir_all(world.home().join("outside-too/context")).unwrap();
+    fs::write(world.home().join("outside-too/context/memory.md"), MEMORY).unwrap();
+    symlink(world.home().join("outside-too"), world.home().join("spare")).unwrap();
+    let parent = Meddler::swap(world.home().join("deep"), world.home().join("spare"));
+    rounds(&world, 1, ROUNDS).await;
+    drop(parent);
+    let outside = world.home().join("outside-too/context");
+    assert_eq!(fs::read_to_string(outside.join("memory.md")).unwrap(), MEMORY);
+    assert_eq!(fs::read_dir(outside).unwrap().count(), 1);
 }
 
 #[tokio::test]
@@ -104,8 +119,8 @@ async fn no_save_of_an_editor_is_lost_beside_two_hundred_materializations() {
         its.store(n, Ordering::Release);
         std::thread::sleep(std::time::Duration::from_millis(7));
     });
-    rounds(&world, 1).await;
-    rounds(&world, 1_000).await;
+    rounds(&world, 1, ROUNDS).await;
+    rounds(&world, 1_000, ROUNDS).await;
     drop(editor);
     // The newest save stands, with at most what was appended to it afterwards.
     let last = saved.load(Ordering::Acquire);

@@ -101,6 +101,7 @@ impl Turn {
 
 pub(crate) struct World {
     pub(crate) folder: Arc<TempDir>,
+    root: &'static str,
     pub(crate) side: Side,
 }
 
@@ -122,9 +123,13 @@ impl Side {
     }
 
     pub(crate) fn open_with(home: &Path, points: Arc<dyn CrashPoints>, options: OpenOptions) -> Self {
+        Self::rooted(home, "context", points, options)
+    }
+
+    fn rooted(home: &Path, root: &str, points: Arc<dyn CrashPoints>, options: OpenOptions) -> Self {
         let engine = SqliteStore::open(&home.join("thought.db"), options).unwrap();
         let store = Store::new(engine, Arc::new(Still));
-        let root = Arc::new(ContextRoot::open(home, Path::new("context")).unwrap());
+        let root = Arc::new(ContextRoot::open(home, Path::new(root)).unwrap());
         let reader = store.reader();
         let handles = (store.filesystem(), store.reader());
         let connector = FilesystemConnector::new(root, own(), BYTES_MAX, handles, Arc::new(Still));
@@ -592,15 +597,20 @@ impl World {
     }
 
     pub(crate) async fn with_points(memory: &[u8], points: Arc<dyn CrashPoints>) -> Self {
+        Self::rooted("context", memory, points).await
+    }
+
+    /// A home whose root lies here, one or more folders deep.
+    pub(crate) async fn rooted(root: &'static str, memory: &[u8], points: Arc<dyn CrashPoints>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        fs::create_dir(folder.path().join("context")).unwrap();
+        fs::create_dir_all(folder.path().join(root)).unwrap();
         fs::create_dir(folder.path().join("outside")).unwrap();
         fs::write(folder.path().join("outside/memory.md"), "OUTSIDE").unwrap();
-        fs::write(folder.path().join("context/memory.md"), memory).unwrap();
-        fs::write(folder.path().join("context/identity.md"), IDENTITY).unwrap();
-        let side = Side::open(folder.path(), points);
-        let world = Self { folder: Arc::new(folder), side };
+        fs::write(folder.path().join(root).join("memory.md"), memory).unwrap();
+        fs::write(folder.path().join(root).join("identity.md"), IDENTITY).unwrap();
+        let side = Side::rooted(folder.path(), root, points, OpenOptions::create());
+        let world = Self { folder: Arc::new(folder), root, side };
         world.side.scan().await;
         world.side.install().await;
         world
@@ -611,7 +621,7 @@ impl World {
     }
 
     pub(crate) fn context(&self, name: &str) -> PathBuf {
-        self.home().join("context").join(name)
+        self.home().join(self.root).join(name)
     }
 
     pub(crate) fn memory(&self) -> String {
@@ -633,7 +643,7 @@ impl World {
 
     /// Names in the root, without the lock.
     pub(crate) fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(self.home().join("context"))
+        let mut names: Vec<_> = fs::read_dir(self.home().join(self.root))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name != ".thought.lock")
