@@ -289,6 +289,9 @@ pub enum LogFormat {
     Json,
 }
 
+/// Folders of the home that hold other things than documents.
+const RESERVED: [&str; 4] = ["agents", "prompts", "blobs", "run"];
+
 impl Config {
     /// Reads and checks a configuration; `file` is how it is named in errors.
     ///
@@ -316,8 +319,12 @@ impl Config {
             Err((key.to_owned(), problem.to_owned(), hint.map(str::to_owned)))
         };
         let names = &self.operator.names;
-        if names.is_empty() || names.len() > 16 || names.iter().any(|name| !is_label(name, 64)) {
+        let is_name = |name: &String| is_label(name, 64) && !thought_contract::review::has_hidden(name);
+        if names.is_empty() || names.len() > 16 || !names.iter().all(is_name) {
             return bad("operator.names", "wants 1 to 16 names of 1 to 64 printable characters", None);
+        }
+        if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) {
+            return bad("operator.names", "names somebody twice", None);
         }
         let path = self.store.url.strip_prefix("sqlite:");
         if !path.is_some_and(|path| is_below(Path::new(path))) {
@@ -326,12 +333,28 @@ impl Config {
         if !is_below(&self.context.root) {
             return bad("context.root", "wants a path below the home, without ..", None);
         }
+        if RESERVED.iter().any(|folder| self.context.root.starts_with(folder)) {
+            let taken = RESERVED.join(", ");
+            return bad("context.root", &format!("wants a folder of its own, outside {taken}"), None);
+        }
         if !(1..=limits::DOCUMENT_BYTES_MAX_CEILING).contains(&self.context.max_file_bytes) {
             let most = limits::DOCUMENT_BYTES_MAX_CEILING;
             return bad("context.max_file_bytes", &format!("wants 1 to {most}"), None);
         }
         if !self.inspector.listen.ip().is_loopback() {
             return bad("inspector.listen", "wants a loopback address", Some("use 127.0.0.1 and a port"));
+        }
+        for (name, account) in &self.agents {
+            if thought_contract::declaration::agent_id(name).is_err() {
+                return bad("agents", "names an agent otherwise than by a lower-case id", None);
+            }
+            if !account.socket.is_absolute() {
+                return bad(
+                    &format!("agents.{name}.socket"),
+                    "wants an absolute path outside the home",
+                    None,
+                );
+            }
         }
         for (name, provider) in &self.provider {
             provider.check().map_err(|(key, problem)| (format!("provider.{name}.{key}"), problem, None))?;
@@ -378,6 +401,12 @@ impl Telegram {
         }
         if self.token_env.is_some() && self.token_file.is_some() {
             return bad("token_file", "stands beside token_env: keep one of them", None);
+        }
+        if self.allowed_chats.contains(&0) {
+            return bad("allowed_chats", "holds 0, which no chat is", None);
+        }
+        if self.allowed_users.iter().any(|user| *user <= 0) {
+            return bad("allowed_users", "wants the numbers of people, which are above 0", None);
         }
         if let Some(group) = self.allowed_chats.iter().find(|chat| **chat < 0)
             && self.allowed_users.is_empty()

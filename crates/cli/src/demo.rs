@@ -66,11 +66,25 @@ fn fresh_home(named: Option<&Path>) -> Result<PathBuf, Failure> {
         return Ok(named.to_owned());
     }
     let temporary = env::path("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"));
+    if !temporary.is_dir() {
+        let message = format!("there is no folder {}", temporary.display());
+        return Err(
+            Failure::new(Exit::NotFound, "no-folder", message).hint("set TMPDIR to a folder that is there")
+        );
+    }
     let mut random = [0_u8; 5];
     let filled = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty());
     filled.map_err(|error| Failure::internal(&error))?;
     let suffix: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(temporary.join(format!("thought-demo-{suffix}")))
+}
+
+/// How this binary is called from here: by its name where the path has it, else by where it lies.
+fn own_name() -> String {
+    let Ok(own) = std::env::current_exe() else { return "thought".to_owned() };
+    let folders = env::path("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&folders).any(|folder| Some(folder.as_path()) == own.parent());
+    if on_path { "thought".to_owned() } else { own.display().to_string() }
 }
 
 struct Servers {
@@ -167,7 +181,7 @@ async fn turns(show: &Show, ready: &Ready, servers: &Servers) -> Result<(), Fail
         let sent = servers.bot.sent();
         let answer = sent.last().map(|message| message.text.clone()).unwrap_or_default();
         show.step("bot", &json!({"messages": sent.len(), "requests": made}), || {
-            format!("{answer:<58} message {}, 1 request", sent.len())
+            format!("{answer:<58} exactly 1 request")
         })?;
         match index {
             0 => suggestion(show, &reader, &turn, &answer).await?,
@@ -324,7 +338,7 @@ impl Turn {
         })?;
         let delivery: DeliveryTelegram = self.receipt.payload().map_err(|error| Failure::internal(&error))?;
         let ids: Vec<i64> = delivery.chunks.iter().filter_map(|chunk| chunk.message_id).collect();
-        show.event("receipt", &self.receipt, format!("delivered as message {ids:?}"))
+        show.event("receipt", &self.receipt, format!("delivered; Telegram calls it {ids:?}"))
     }
 
     /// The output and the completed event, read back and held against each other.
@@ -376,8 +390,8 @@ impl Show {
     }
 
     fn look_around(&self, path: &Path) -> Result<(), Failure> {
-        let thought = format!("thought --home {}", path.display());
-        let commands = ["status", "event-list", "run-list", "proposal-list", "doctor"];
+        let thought = format!("{} --home {}", own_name(), path.display());
+        let commands = ["status", "event-list", "run-list", "proposal-list"];
         let value = json!({"step": "done", "home": path});
         self.printer.either(&value, || {
             let mut lines = vec![String::new()];

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use thought_broker::{ModelListing, Reachability};
 use thought_sandbox::{JailReport, LayerStatus};
 use thought_store::handle::Reader;
+use thought_store::row::EventFilter;
 use thought_telegram::client::{BotClient, ClientConfig, ClientError};
 
 use crate::command::declaration::differences;
+use crate::command::status;
 use crate::compose;
 use crate::config::{Ingress, Provider};
 use crate::exit::{Exit, Failure, chain};
@@ -97,7 +99,7 @@ pub async fn run(home: &Home, printer: Printer) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure`] when the store cannot be read.
 pub async fn who(home: &Home, reader: &Reader, printer: Printer) -> Result<(), Failure> {
-    let chats = reader.refused_chats(crate::command::status::channel_source(home)).await?;
+    let chats = reader.refused_chats(status::channel_source(home)).await?;
     if printer.is_json() {
         return chats.iter().try_for_each(|row| {
             printer
@@ -116,7 +118,9 @@ pub async fn who(home: &Home, reader: &Reader, printer: Printer) -> Result<(), F
         })
         .collect();
     printer.table(&["chat", "kind", "updates", "last"], &rows)?;
-    printer.remark(&format!("to admit one, in thought.toml: allowed_chats = [{}]", chats[0].chat));
+    for row in &chats {
+        printer.remark(&format!("{}: {}", row.chat, status::admit_hint(home, row.chat)));
+    }
     Ok(())
 }
 
@@ -190,7 +194,7 @@ async fn check_store(home: &Home, report: &mut Report) -> Option<Reader> {
             return None;
         }
     };
-    match reader.event_count().await {
+    match look_through(&reader).await {
         Ok(count) => {
             report.machine("store", State::Ok, format!("sqlite, {count} events"), None);
             Some(reader)
@@ -203,10 +207,25 @@ async fn check_store(home: &Home, report: &mut Report) -> Option<Reader> {
     }
 }
 
+/// Reads what every command reads, so that a damaged store is noticed here; answers how many events there are.
+async fn look_through(reader: &Reader) -> Result<u64, thought_store::StoreError> {
+    reader.sources().await?;
+    reader.declarations().await?;
+    reader.consumers().await?;
+    reader.run_counts().await?;
+    reader.documents(thought_contract::event::SourceName::context()).await?;
+    let newest = EventFilter { limit: 100, ..EventFilter::default() };
+    reader.events(newest).await?;
+    reader.event_count().await
+}
+
 async fn check_declarations(home: &Home, reader: &Reader, report: &mut Report) {
     match differences(home, reader).await {
         Ok(remarks) if remarks.is_empty() => {
-            report.add("declarations", State::Ok, "the files are what is active", None);
+            let installed = reader.declarations().await.map_or(0, |rows| rows.len());
+            let text =
+                if installed == 0 { "nothing is installed yet" } else { "the files are what is active" };
+            report.add("declarations", State::Ok, text, None);
         }
         Ok(remarks) => {
             for remark in remarks {

@@ -162,12 +162,7 @@ pub fn make(path: &Path, plan: &Plan) -> Result<std::path::PathBuf, Failure> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|error| cannot(&error))?;
     }
-    home::make_folder(path)?;
-    let mut entries = std::fs::read_dir(path).map_err(|error| cannot(&error))?;
-    if entries.next().is_some() {
-        let message = format!("{} is not empty and is no home", path.display());
-        return Err(Failure::refused("not-a-home", message).hint("name a new or an empty folder"));
-    }
+    claim(path)?;
     let path = std::fs::canonicalize(path).map_err(|error| cannot(&error))?;
     for folder in ["agents", "prompts", "context", "blobs", "run"] {
         home::make_folder(&path.join(folder))?;
@@ -187,6 +182,19 @@ pub fn make(path: &Path, plan: &Plan) -> Result<std::path::PathBuf, Failure> {
     Config::parse(&text, CONFIGURATION)?;
     home::write_new(&path.join(CONFIGURATION), text.as_bytes())?;
     Ok(path)
+}
+
+/// Makes the folder, or takes an empty one of the owner's and closes it to others.
+fn claim(path: &Path) -> Result<(), Failure> {
+    let Ok(mut entries) = std::fs::read_dir(path) else { return home::make_folder(path) };
+    if entries.next().is_some() {
+        let message = format!("{} is not empty and is no home", path.display());
+        return Err(Failure::refused("not-a-home", message).hint("name a new or an empty folder"));
+    }
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    // A folder of somebody else stays as it is, and is refused by the look that follows.
+    let _refused_below = std::fs::set_permissions(path, mode);
+    home::check_folder(path)
 }
 
 fn configuration(plan: &Plan) -> String {
@@ -242,11 +250,22 @@ fn other_api(api: &str) -> &'static str {
     if api == "openai-chat" { "anthropic-messages" } else { "openai-chat" }
 }
 
-/// The login name, as far as the environment tells; made printable and short.
+/// The login name: the environment's, else the one of the account; made printable and short.
 fn login_name() -> String {
-    let name = env::text("USER").or_else(|| env::text("LOGNAME")).unwrap_or_default();
+    let name = env::text("USER").or_else(|| env::text("LOGNAME")).or_else(account_name).unwrap_or_default();
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     if name.is_empty() { format!("uid-{}", home::uid()) } else { name }
+}
+
+/// The name of this process's account in the local table of accounts.
+fn account_name() -> Option<String> {
+    let table = std::fs::read_to_string("/etc/passwd").ok()?;
+    let own = home::uid().to_string();
+    table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == own).then(|| name.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Role locks: one file per role under `run/`, held with `flock` for as long as the role works.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -31,10 +32,25 @@ pub fn take(home: &Home, role: &str) -> Result<Taken, Failure> {
     let path = home.run_folder()?.join(format!("{role}.lock"));
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = open(&path, flags, Mode::from_raw_mode(0o600)).map_err(|errno| cannot(&path, errno))?;
+    hold(file, &path)
+}
+
+/// Takes the home itself for the one `serve` that may work on it: a lock on the folder's own inode, which nobody can
+/// remove from under the process that holds it.
+///
+/// # Errors
+/// [`Failure`] when the folder cannot be opened.
+pub fn take_home(home: &Home) -> Result<Taken, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = open(&home.path, flags, Mode::empty()).map_err(|errno| cannot(&home.path, errno))?;
+    hold(folder, &home.path)
+}
+
+fn hold(file: OwnedFd, path: &Path) -> Result<Taken, Failure> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Taken::Ours(RoleLock { _file: file.into() })),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(Taken::Held),
-        Err(errno) => Err(cannot(&path, errno)),
+        Err(errno) => Err(cannot(path, errno)),
     }
 }
 

@@ -110,7 +110,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
 }
 
 fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
-    match lock::take(home, "serve")? {
+    match lock::take_home(home)? {
         Taken::Ours(lock) => Ok(lock),
         Taken::Held => {
             let message = format!("another thought serve works on {}", home.path.display());

@@ -19,7 +19,7 @@ pub async fn resolve<T: FromStr>(
     what: &str,
 ) -> Result<T, Failure> {
     let usage = || {
-        let message = format!("{text} is no id of a {what}");
+        let message = format!("{text} is no {what} id");
         let hint = format!(
             "it reads {prefix}_ and {ID_KEY_LENGTH} characters, or at least {ID_SHORT_LENGTH_MIN} of them"
         );

@@ -66,7 +66,10 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let channel = channel_source(home);
     let counts = reader.spool_counts(channel.clone()).await?;
     let refused = reader.refused_chats(channel.clone()).await?;
-    let refused: Vec<Value> = refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
+    let refused: Vec<Value> = refused
+        .iter()
+        .map(|row| json!({"id": row.chat, "kind": row.kind, "hint": admit_hint(home, row.chat)}))
+        .collect();
     let unfinished = reader.unfinished_deliveries(channel, ROWS_SHOWN).await?;
     let named = |wanted: DeliveryState| -> Vec<Value> {
         unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
@@ -101,6 +104,18 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
         "incidents": reader.event_count_of(EventType::Incident, INCIDENTS_COUNTED).await?,
         "channel": channel_json(home),
     }))
+}
+
+/// What to write into the configuration, so that a refused chat is heard: the chat, or where it is admitted already, the
+/// person.
+pub fn admit_hint(home: &Home, chat: i64) -> String {
+    let is_known =
+        home.config.telegram.as_ref().is_some_and(|telegram| telegram.allowed_chats.contains(&chat));
+    if is_known {
+        "the chat is admitted, the person is not: add their number to allowed_users".to_owned()
+    } else {
+        format!("to admit it: allowed_chats = [{chat}]")
+    }
 }
 
 /// The configured channel's source.
@@ -155,11 +170,7 @@ fn page(value: &Value) -> Vec<String> {
         updates["pending"], updates["parked"], updates["dropped"]
     ));
     for chat in list("refusedChats") {
-        lines.push(format!(
-            "  refused  a {} chat wrote; to admit it: allowed_chats = [{}]",
-            text(&chat["kind"]),
-            chat["id"]
-        ));
+        lines.push(format!("  refused  a {} chat: {}", text(&chat["kind"]), text(&chat["hint"])));
     }
     for row in list("usage") {
         lines.push(format!(
