@@ -2,6 +2,8 @@
 //!
 //! The runtime knows no adapter. A port carries payloads, codes and ids; it never carries a key, an address or a path.
 
+use std::time::{Duration, Instant};
+
 use thought_contract::run::HeldReason;
 use thought_protocol::Sensitive;
 use thought_protocol::packet::{Api, Compat, TokenLimit};
@@ -120,7 +122,11 @@ pub trait Documents: Send + Sync + 'static {
 }
 
 /// Waiting, so that tests own the time.
+///
+/// Whatever is waited for is counted here and never by the calendar, which a person or a time server may move.
 pub trait Sleeper: Send + Sync + 'static {
+    /// The present moment of the clock that the sleeps follow. It never steps, and says nothing of the day.
+    fn moment(&self) -> Instant;
     /// Ends after this many milliseconds.
     fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()>;
 }
@@ -130,8 +136,12 @@ pub trait Sleeper: Send + Sync + 'static {
 pub struct TokioSleeper;
 
 impl Sleeper for TokioSleeper {
+    fn moment(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(std::time::Duration::from_millis(ms)))
+        Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
     }
 }
 

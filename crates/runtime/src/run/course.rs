@@ -2,10 +2,11 @@
 //!
 //! Before the attempt's commit nothing may leave; after it, one commit settles the run or ends the attempt.
 
+use std::time::{Duration, Instant};
+
 use thought_contract::declaration::Runner;
 use thought_contract::event::StoredEvent;
 use thought_contract::run::{AttemptState, BlockedReason, HeldReason, RunState, attempt_id};
-use thought_contract::time::Timestamp;
 use thought_protocol::AttemptId;
 use thought_protocol::answer::ValidatedAnswer;
 use thought_store::command::{AttemptEnd, NewAttempt};
@@ -88,8 +89,9 @@ struct Course<'a> {
     past: Past,
     /// An attempt that a dead process left; it is ended in the commit that begins the next one.
     abandoned: Option<AttemptId>,
-    /// When the run's time is up; it runs from the first attempt that this process makes.
-    until: Option<Timestamp>,
+    /// When the run's time is up, whatever the calendar does meanwhile; it runs from the first attempt that this process
+    /// makes.
+    until: Option<Instant>,
     frozen: Option<Frozen>,
 }
 
@@ -109,9 +111,20 @@ impl Course<'_> {
     }
 
     /// Milliseconds that the run has left, from the first attempt that this process makes.
-    fn left_ms(&self) -> i64 {
-        let timeout_ms = i64::from(self.shared.active.declaration.budget().timeout_seconds) * 1_000;
-        self.until.map_or(timeout_ms, |until| until.since_ms(self.shared.now()))
+    fn left_ms(&self) -> u64 {
+        let left = match self.until {
+            Some(until) => until.saturating_duration_since(self.moment()),
+            None => self.timeout(),
+        };
+        u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(u64::from(self.shared.active.declaration.budget().timeout_seconds))
+    }
+
+    fn moment(&self) -> Instant {
+        self.shared.parts.sleeper.moment()
     }
 
     /// Takes up a run after its process died: an attempt left `started` is abandoned, and the run goes on or, when that
@@ -286,7 +299,7 @@ impl Course<'_> {
         }
         shared.reach("start.after");
         tracing::info!(run = %self.ticket.run.id, attempt = %id, ordinal, "attempt started");
-        self.until = self.until.or_else(|| Some(shared.now().plus_ms(self.left_ms())));
+        self.until = self.until.or_else(|| Some(self.moment() + self.timeout()));
         self.past.attempts = ordinal;
         self.abandoned = None;
         self.held = None;
@@ -303,12 +316,12 @@ impl Course<'_> {
         attempt: AttemptId,
     ) -> Result<Round, Error> {
         let Some(frozen) = &self.frozen else { return Ok(Round::Finished(Finish::Left)) };
-        let begun = self.shared.now();
+        let begun = self.moment();
         let work = attempt::Work {
             provider: &binding.provider,
             packet: &frozen.packet,
             packet_bytes: frozen.packet_bytes.expose().clone(),
-            left_ms: u64::try_from(self.left_ms()).unwrap_or(0),
+            left_ms: self.left_ms(),
         };
         let made = match worker {
             Some(worker) => tokio::select! {
@@ -319,7 +332,7 @@ impl Course<'_> {
             },
             None => Ok(deterministic::answer()),
         };
-        let elapsed_ms = self.shared.now().since_ms(begun);
+        let elapsed_ms = self.moment().saturating_duration_since(begun).as_millis();
         match made {
             Ok(answer) => {
                 tracing::info!(attempt = %attempt, elapsed_ms, "answer validated");

@@ -4,10 +4,12 @@ use thought_contract::declaration::Runner;
 use thought_contract::event::StoredEvent;
 use thought_contract::run::{BlockedReason, HeldReason, snapshot_id};
 use thought_contract::snapshot::{Snapshot, SnapshotError};
+use thought_contract::time::Timestamp;
 use thought_protocol::answer::ValidatedAnswer;
 use thought_protocol::limits::DELIVERY_WAIT_SECONDS_MAX;
 use thought_protocol::packet::Packet;
-use thought_protocol::{AttemptId, Sensitive};
+use thought_protocol::{AttemptId, EventId, Sensitive};
+use thought_store::BoxFuture;
 use thought_store::command::NewSnapshot;
 use thought_store::handle::Settlement;
 
@@ -48,6 +50,7 @@ pub(crate) async fn first(
     let builder = ContextBuilder::new(&parts.reader, &*parts.documents, &*parts.images);
     let mut news = parts.reader.news();
     let mut pending = PendingReplies::Await;
+    let mut wait = None;
     loop {
         // Seen before the look, so that a receipt in between wakes the wait.
         news.borrow_and_update();
@@ -73,19 +76,40 @@ pub(crate) async fn first(
             Ok(Built::Pending { output, settled_at }) => (output, settled_at),
             Err(error) => return unbuilt(ticket, error),
         };
-        let wait_ms = i64::try_from(DELIVERY_WAIT_SECONDS_MAX).unwrap_or(0) * 1_000;
-        let left_ms = u64::try_from(settled_at.plus_ms(wait_ms).since_ms(shared.now())).unwrap_or(0);
-        if left_ms == 0 {
+        let Some(over) = delivery_wait(shared, &mut wait, &output, settled_at) else {
             tracing::info!(run = %ticket.run.id, output = %output, "earlier answer still not delivered: left out");
             pending = PendingReplies::Omit;
             continue;
-        }
+        };
         tokio::select! {
             _ = news.changed() => {}
-            () = parts.sleeper.sleep_ms(left_ms) => pending = PendingReplies::Omit,
+            () = over => pending = PendingReplies::Omit,
             () = stop.stopping() => return Ok(Freeze::Left),
         }
     }
+}
+
+/// A wait for a reply that is on its way: the first that was waited for, and what ends when the time is up.
+type DeliveryWait = (EventId, BoxFuture<'static, ()>);
+
+/// The end of the wait for a reply; none when it settled too long ago to be waited for.
+///
+/// The calendar only says how much of the bound is left as the wait begins, never more than the bound; from there it is
+/// counted down by what was waited, and once for all replies. A calendar that steps neither prolongs it nor cuts it.
+fn delivery_wait<'a>(
+    shared: &Shared,
+    wait: &'a mut Option<DeliveryWait>,
+    output: &EventId,
+    settled_at: Timestamp,
+) -> Option<&'a mut BoxFuture<'static, ()>> {
+    let is_waited_for = wait.as_ref().is_some_and(|(known, _)| known == output);
+    let gone_ms = u64::try_from(shared.now().since_ms(settled_at)).unwrap_or(0);
+    let left_ms = (DELIVERY_WAIT_SECONDS_MAX * 1_000).saturating_sub(gone_ms);
+    if left_ms == 0 && !is_waited_for {
+        return None;
+    }
+    let (_, over) = wait.get_or_insert_with(|| (output.clone(), shared.parts.sleeper.sleep_ms(left_ms)));
+    Some(over)
 }
 
 /// Rebuilds the stored context of a run that has attempts: the same bytes as before, or none.

@@ -130,7 +130,7 @@ pub(crate) struct Used {
 }
 
 /// Decides what follows a fault.
-pub(crate) fn decide(fault: &Fault, used: Used, attempts_max: u32, left_ms: i64) -> Step {
+pub(crate) fn decide(fault: &Fault, used: Used, attempts_max: u32, left_ms: u64) -> Step {
     let (retry_after_seconds, exhausted, allowed) = match fault.next {
         Next::Fail(code) => return Step::Fail(code),
         Next::Block(reason) => return Step::Block(reason),
@@ -141,11 +141,7 @@ pub(crate) fn decide(fault: &Fault, used: Used, attempts_max: u32, left_ms: i64)
         return Step::Fail(exhausted);
     }
     let wait_ms = wait_ms(used.attempts, retry_after_seconds);
-    if i64::try_from(wait_ms).is_ok_and(|wait| wait < left_ms) {
-        Step::Again { wait_ms }
-    } else {
-        Step::Fail(reason::RUN_TIMEOUT)
-    }
+    if wait_ms < left_ms { Step::Again { wait_ms } } else { Step::Fail(reason::RUN_TIMEOUT) }
 }
 
 /// The wait after this many attempts: what the provider asked for, up to its cap, or half a second that doubles.
@@ -163,7 +159,7 @@ pub(crate) fn wait_ms(attempts: u32, retry_after_seconds: Option<u64>) -> u64 {
 mod tests {
     use super::*;
 
-    const MINUTE_MS: i64 = 60_000;
+    const MINUTE_MS: u64 = 60_000;
 
     fn status(status: u16, retry_after_seconds: Option<u64>, body: &str) -> Fault {
         let body = Sensitive::new(body.as_bytes().to_vec());
@@ -250,6 +246,6 @@ mod tests {
         let used = Used { attempts: 1, unknown: 0 };
         assert_eq!(decide(&fault, used, 3, 30_000), Step::Fail("run-timeout"));
         assert_eq!(decide(&fault, used, 3, 30_001), Step::Again { wait_ms: 30_000 });
-        assert_eq!(decide(&fault, used, 3, -1), Step::Fail("run-timeout"));
+        assert_eq!(decide(&fault, used, 3, 0), Step::Fail("run-timeout"));
     }
 }

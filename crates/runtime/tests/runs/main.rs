@@ -1,6 +1,7 @@
 //! A consumer against the real embedded store, with a jail, a model and a clock that the tests own.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails here")]
 
+mod calendar;
 mod crash;
 mod dark;
 mod held;

@@ -1,8 +1,9 @@
 //! The ports as the tests own them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use thought_contract::run::HeldReason;
@@ -25,6 +26,9 @@ pub(crate) const GRACE_MS: u64 = 7_777;
 
 /// A clock that moves when it is told to, and the sleeps that follow it.
 pub(crate) struct Time {
+    began: Instant,
+    /// How far the calendar was moved; no sleep follows it.
+    stepped_ms: AtomicI64,
     now_ms: watch::Sender<i64>,
     /// Every sleep that was asked for, in order.
     pub(crate) sleeps: Mutex<Vec<u64>>,
@@ -32,13 +36,23 @@ pub(crate) struct Time {
 
 impl Default for Time {
     fn default() -> Self {
-        Self { now_ms: watch::channel(NOON_MS).0, sleeps: Mutex::new(Vec::new()) }
+        Self {
+            began: Instant::now(),
+            stepped_ms: AtomicI64::new(0),
+            now_ms: watch::channel(NOON_MS).0,
+            sleeps: Mutex::new(Vec::new()),
+        }
     }
 }
 
 impl Time {
     pub(crate) fn advance_ms(&self, ms: i64) {
         self.now_ms.send_modify(|now| *now += ms);
+    }
+
+    /// Moves the calendar alone, as a person or a time server does: no time passes.
+    pub(crate) fn step_ms(&self, ms: i64) {
+        self.stepped_ms.fetch_add(ms, Ordering::SeqCst);
     }
 
     /// The waits between attempts: what is neither a recheck, a run's time nor a stop's grace.
@@ -53,11 +67,16 @@ fn is_backoff(ms: u64) -> bool {
 
 impl Clock for Time {
     fn now(&self) -> Timestamp {
-        Timestamp::from_ms(*self.now_ms.borrow())
+        Timestamp::from_ms(*self.now_ms.borrow() + self.stepped_ms.load(Ordering::SeqCst))
     }
 }
 
 impl Sleeper for Time {
+    fn moment(&self) -> Instant {
+        let passed_ms = *self.now_ms.borrow() - NOON_MS;
+        self.began + Duration::from_millis(u64::try_from(passed_ms).unwrap())
+    }
+
     fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
         self.sleeps.lock().unwrap().push(ms);
         if is_backoff(ms) {
