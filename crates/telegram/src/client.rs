@@ -28,7 +28,7 @@ use transport::{Bound, Transport};
 /// The kinds of update that are asked for, every time: left out, the server would keep an older choice.
 const ALLOWED_UPDATES: [&str; 2] = ["message", "edited_message"];
 
-/// An update as it came, to be spooled before it is understood.
+/// An update as it came. It is never stored so: it may hold the words of people who are not heard.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawUpdate {
     /// Its number.

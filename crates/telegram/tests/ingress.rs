@@ -98,6 +98,46 @@ async fn nothing_of_a_stranger_is_ever_stored() {
     assert_eq!(named, [(-7, "supergroup", 2), (997, "private", 1), (999, "private", 1)]);
 }
 
+/// A message of somebody who is heard, in a group, around which everybody else's words stand.
+fn amid_strangers(id: i64, text: Value) -> Value {
+    let stranger =
+        json!({"id": 998, "is_bot": false, "first_name": "stranger-canary", "username": "stranger-canary"});
+    let said = json!({"message_id": 2, "date": 1, "chat": {"id": -7, "type": "supergroup"}, "from": stranger,
+        "text": "stranger-canary", "caption": "stranger-canary"});
+    json!({"update_id": id, "message": {"message_id": id, "date": 1_796_000_000, "text": text,
+        "chat": {"id": -7, "type": "supergroup", "title": "stranger-canary"},
+        "from": {"id": 4242, "is_bot": false, "first_name": "name-canary"},
+        "reply_to_message": said, "quote": {"text": "stranger-canary", "position": 0},
+        "external_reply": {"origin": {"type": "user", "sender_user": stranger}},
+        "forward_origin": {"type": "hidden_user", "sender_user_name": "stranger-canary"},
+        "entities": [{"type": "text_mention", "offset": 0, "length": 1, "user": stranger}]}})
+}
+
+#[tokio::test]
+async fn what_strangers_said_is_not_stored_with_a_message_that_quotes_them() {
+    let world = World::new().await;
+    world.bot.push_update(amid_strangers(50, json!("hello there"))).unwrap();
+    // One that is set aside stays in the store for ever.
+    world.bot.push_update(amid_strangers(51, json!({"poison-canary": 1}))).unwrap();
+    let mut sticker = amid_strangers(52, Value::Null);
+    sticker["message"]["contact"] = json!({"first_name": "stranger-canary", "phone_number": "1"});
+    world.bot.push_update(sticker).unwrap();
+    let running = world.ingress();
+    world.wait_for_events(EventType::TelegramMessage, 1).await;
+    world.wait_for_events(EventType::Incident, 1).await;
+    world.wait_for_events(EventType::NoticeRequested, 1).await;
+    world.confirmed().await;
+    running.stop().await;
+    let counts = world.engine.spool_counts(World::source()).await.unwrap();
+    assert_eq!((counts.pending, counts.parked), (0, 1));
+    assert!(world.stores("hello there"), "the store's files are searched");
+    for words in ["stranger-canary", "name-canary", "poison-canary"] {
+        assert!(!world.stores(words), "{words} is stored");
+    }
+    let events = world.events(&[EventType::TelegramMessage]).await;
+    assert_eq!(payload(&events[0])["replyToMessageId"], 2);
+}
+
 #[tokio::test]
 async fn a_poison_update_is_set_aside_and_the_next_one_is_answered() {
     let world = World::new().await;
@@ -115,7 +155,7 @@ async fn a_poison_update_is_set_aside_and_the_next_one_is_answered() {
     let incidents = world.events(&[EventType::Incident]).await;
     assert_eq!(incidents.len(), 1);
     assert_eq!(payload(&incidents[0]), json!({"kind": "update-parked", "subject": "50", "count": 1}));
-    assert!(!log.text().contains("poison-canary"));
+    assert!(!log.text().contains("poison-canary") && !world.stores("poison-canary"));
     // It stays aside.
     let running = world.ingress();
     world.push(5, "later");

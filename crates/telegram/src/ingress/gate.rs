@@ -1,13 +1,15 @@
 //! Which updates are kept: decided on the bytes as they came, before anything is stored.
 //!
-//! A stranger's update leaves nothing but the number and the kind of its chat. What makes no event is dropped. An update
-//! that cannot be read is kept only if a look at its chat and sender shows somebody who is heard: then it is the spool's
-//! task to try it, and to set it aside.
+//! A stranger's update leaves nothing but the number and the kind of its chat. What makes no event is dropped. What is
+//! kept is kept reduced to what is read of it, because a message of somebody who is heard quotes and names others. Of an
+//! update that cannot be read only numbers are kept, and only if a look at its chat and sender shows somebody who is
+//! heard: then it is the spool's task to try it, and to set it aside.
 
 use serde::Deserialize;
 use thought_protocol::Sensitive;
 use thought_store::handle::{RawUpdate, RefusedChat};
 
+use super::reduce::{reduced, stand_in};
 use crate::admit::{Admission, Policy, admit};
 use crate::client;
 use crate::ids::{ChatId, UserId};
@@ -16,7 +18,7 @@ use crate::wire::{Chat, ChatKind, Presence, User, parse_update};
 /// A batch, sorted into what is kept and what is counted.
 #[derive(Debug, Default)]
 pub struct Sifted {
-    /// To be spooled, in order of arrival.
+    /// To be spooled, in order of arrival; reduced to what is read of them.
     pub kept: Vec<RawUpdate>,
     /// Chats whose updates are dropped, one entry an update.
     pub refused: Vec<RefusedChat>,
@@ -25,8 +27,12 @@ pub struct Sifted {
 }
 
 enum Verdict {
-    Keep,
-    Refuse { chat: ChatId, kind: ChatKind },
+    /// With what is stored.
+    Keep(Vec<u8>),
+    Refuse {
+        chat: ChatId,
+        kind: ChatKind,
+    },
     Ignore,
 }
 
@@ -34,9 +40,9 @@ enum Verdict {
 pub fn sift(updates: Vec<client::RawUpdate>, policy: &Policy) -> Sifted {
     let mut sifted = Sifted::default();
     for raw in updates {
-        match verdict(&raw.bytes, policy) {
-            Verdict::Keep => {
-                sifted.kept.push(RawUpdate { update: raw.update_id.0, body: Sensitive::new(raw.bytes) })
+        match verdict(&raw, policy) {
+            Verdict::Keep(stored) => {
+                sifted.kept.push(RawUpdate { update: raw.update_id.0, body: Sensitive::new(stored) });
             }
             Verdict::Refuse { chat, kind } => {
                 sifted.refused.push(RefusedChat { chat: chat.0, kind: kind.as_str().to_owned() });
@@ -47,23 +53,31 @@ pub fn sift(updates: Vec<client::RawUpdate>, policy: &Policy) -> Sifted {
     sifted
 }
 
-fn verdict(bytes: &[u8], policy: &Policy) -> Verdict {
-    let Ok(update) = parse_update(bytes) else { return unreadable(bytes, policy) };
+fn verdict(raw: &client::RawUpdate, policy: &Policy) -> Verdict {
+    let Ok(update) = parse_update(&raw.bytes) else { return unreadable(raw, policy) };
     match admit(&update, policy) {
         Admission::Message(_)
         | Admission::Command(_)
         | Admission::Unsupported { .. }
-        | Admission::Migrated { .. } => Verdict::Keep,
+        | Admission::Migrated { .. } => kept(reduced(&update)),
         Admission::Refused { chat_id, chat_kind, .. } => Verdict::Refuse { chat: chat_id, kind: chat_kind },
         Admission::Edited | Admission::Ignored => Verdict::Ignore,
     }
 }
 
-fn unreadable(bytes: &[u8], policy: &Policy) -> Verdict {
-    match Glimpse::of(bytes) {
-        Some(glimpse) if glimpse.is_heard(policy) => Verdict::Keep,
+fn unreadable(raw: &client::RawUpdate, policy: &Policy) -> Verdict {
+    match Glimpse::of(&raw.bytes) {
+        Some(glimpse) if glimpse.is_heard(policy) => kept(stand_in(raw.update_id, glimpse.chat, &raw.bytes)),
         Some(Glimpse { chat, .. }) => Verdict::Refuse { chat: chat.id, kind: chat.kind },
         None => Verdict::Ignore,
+    }
+}
+
+fn kept(stored: Result<Vec<u8>, serde_json::Error>) -> Verdict {
+    match stored {
+        Ok(stored) => Verdict::Keep(stored),
+        // Numbers and texts always have a form.
+        Err(_never) => Verdict::Ignore,
     }
 }
 

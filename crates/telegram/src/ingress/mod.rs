@@ -1,11 +1,13 @@
 //! What comes in: how updates are fetched, and which of them are kept at all.
 //!
-//! Owns the way of an update to the spool. It never keeps anything of a person who is not heard, never acknowledges an
+//! Owns the way of an update to the spool. It never keeps anything of a person who is not heard, not
+//! even what a message of somebody who is heard quotes of them, never acknowledges an
 //! update to Telegram before it is durable, and never compares two update numbers.
 
 mod gate;
 mod identity;
 mod poll;
+mod reduce;
 
 pub(crate) use gate::glimpsed_chat;
 pub use gate::{Sifted, sift};
