@@ -111,8 +111,19 @@ pub trait Model: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("refresh the documents: {code}")]
 pub struct DocumentsError {
-    /// A stable code.
+    /// A stable code; those of [`ROOT_GONE_CODES`] say that the root itself is not to be had.
     pub code: &'static str,
+}
+
+/// The codes of a context root that is not there, is no folder, is a link, or cannot be opened. Only a person brings it
+/// back, so runs are held and told; any other failure may pass by itself.
+pub const ROOT_GONE_CODES: [&str; 3] = ["root-not-directory", "root-symlink", "root-unreadable"];
+
+impl DocumentsError {
+    /// Whether no document can be had, as the root cannot.
+    pub fn is_root_gone(&self) -> bool {
+        ROOT_GONE_CODES.contains(&self.code)
+    }
 }
 
 /// The context root.

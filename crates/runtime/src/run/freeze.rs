@@ -123,9 +123,15 @@ pub(crate) async fn again(shared: &Shared, ticket: &Ticket) -> Result<Freeze, Er
     Ok(Freeze::Ready(Box::new(Frozen { packet, packet_bytes, new_snapshot: None, snapshot })))
 }
 
-/// What a context that was not built means: another try later, or the end of the run where trying again cannot help.
+/// What a context that was not built means: another try later, a wait for the context root, or the end of the run where
+/// trying again cannot help.
 fn unbuilt(ticket: &Ticket, error: ContextError) -> Result<Freeze, Error> {
     match error {
+        // Nobody knows what stands in the documents now: what was scanned before is not sent in their place.
+        ContextError::Documents(documents) if documents.is_root_gone() => {
+            tracing::warn!(run = %ticket.run.id, code = documents.code, "no context root");
+            Ok(Freeze::Held(HeldReason::DocumentMissing))
+        }
         ContextError::Store(_) | ContextError::Documents(_) => Err(error.into()),
         ContextError::Snapshot(SnapshotError::Format { .. }) => {
             Ok(Freeze::Blocked(BlockedReason::ProtocolVersion))

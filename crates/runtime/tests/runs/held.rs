@@ -1,5 +1,7 @@
 //! Runs that wait for a cause to go away, and go on when it is gone.
 
+use std::sync::atomic::Ordering;
+
 use thought_contract::draft;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::payload::{DeclarationActivated, NoticeRequested};
@@ -55,6 +57,64 @@ async fn a_missing_identity_holds_and_its_coming_releases() {
     home.document("identity.md", "identity", "I am the Stream.").await;
     home.until(&trigger, RunState::Completed).await;
     at_work.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_context_root_a_run_is_held_and_told_and_goes_on_once_it_is_back() {
+    for code in ["root-not-directory", "root-symlink", "root-unreadable"] {
+        let home = Home::new().await;
+        *home.documents.fails.lock().unwrap() = Some(code);
+        let at_work = home.start().await;
+        let trigger = home.message(1, "Hello").await;
+        let run = home.until(&trigger, RunState::Held).await;
+        assert_eq!(run.reason.as_deref(), Some("document-missing"), "{code}");
+        assert!(run.snapshot.is_none() && run.attempts == 0, "{code}");
+        // Looked at again while it stays away: held as before, and told once.
+        let looks = home.documents.refreshes.load(Ordering::SeqCst);
+        home.wait_for("more looks", async || {
+            home.time.advance_ms(30_000);
+            home.documents.refreshes.load(Ordering::SeqCst) > looks + 2
+        })
+        .await;
+        home.until(&trigger, RunState::Held).await;
+        assert_eq!(home.events(EventType::NoticeRequested).await.len(), 1, "{code}");
+        assert_eq!(home.model.request_count(), 0, "{code}");
+        assert!(home.time.backoffs().is_empty(), "{code}: it waits, and is not taken again for ever");
+        *home.documents.fails.lock().unwrap() = None;
+        home.completes_in_time(&trigger).await;
+        at_work.stop().await;
+        home.check_whole(&[trigger]).await;
+    }
+}
+
+#[tokio::test]
+async fn news_releases_a_run_whose_context_root_is_back() {
+    let home = Home::new().await;
+    *home.documents.fails.lock().unwrap() = Some("root-symlink");
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    home.until(&trigger, RunState::Held).await;
+    *home.documents.fails.lock().unwrap() = None;
+    home.document("memory.md", "memory", "Coffee, not tea.").await;
+    home.until(&trigger, RunState::Completed).await;
+    at_work.stop().await;
+}
+
+#[tokio::test]
+async fn documents_that_cannot_be_seen_for_now_are_looked_at_again_and_hold_nothing() {
+    for code in ["lock-invalid", "root-moved", "unwalkable", "store"] {
+        let home = Home::new().await;
+        *home.documents.fails.lock().unwrap() = Some(code);
+        let at_work = home.start().await;
+        let trigger = home.message(1, "Hello").await;
+        home.wait_for("another try", async || home.documents.refreshes.load(Ordering::SeqCst) > 2).await;
+        assert!(home.runs_on(&trigger).await.iter().all(|run| run.state == RunState::Admitted), "{code}");
+        assert!(home.events(EventType::NoticeRequested).await.is_empty(), "{code}");
+        *home.documents.fails.lock().unwrap() = None;
+        home.completes_in_time(&trigger).await;
+        at_work.stop().await;
+        home.check_whole(&[trigger]).await;
+    }
 }
 
 #[tokio::test]
@@ -175,7 +235,7 @@ async fn another_proposal_manifest_than_the_activated_one_holds_until_a_version_
     let trigger = home.message(1, "Hello").await;
     let run = home.until(&trigger, RunState::Held).await;
     assert_eq!(run.reason.as_deref(), Some("manifest-changed"));
-    assert_eq!(home.jail.checkouts.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert_eq!(home.jail.checkouts.load(Ordering::SeqCst), 0);
     at_work.stop().await;
     home.install(&crate::support::package(TELEGRAM, |text| text.replace("version: 1", "version: 2")))
         .await

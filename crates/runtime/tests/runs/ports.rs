@@ -390,12 +390,15 @@ pub(crate) fn status(status: u16, retry_after_seconds: Option<u64>) -> ModelRepl
 #[derive(Default)]
 pub(crate) struct FakeDocuments {
     pub(crate) refreshes: AtomicU64,
+    /// Why each look at the root fails.
+    pub(crate) fails: Mutex<Option<&'static str>>,
 }
 
 impl Documents for FakeDocuments {
     fn refresh(&self) -> BoxFuture<'_, Result<(), DocumentsError>> {
         self.refreshes.fetch_add(1, Ordering::SeqCst);
-        Box::pin(std::future::ready(Ok(())))
+        let looked = (*self.fails.lock().unwrap()).map_or(Ok(()), |code| Err(DocumentsError { code }));
+        Box::pin(std::future::ready(looked))
     }
 }
 
