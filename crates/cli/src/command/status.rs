@@ -29,7 +29,7 @@ const INCIDENTS_COUNTED: u64 = 10_000;
 pub async fn show(home: &Home, reader: &Reader, printer: Printer) -> Result<(), Failure> {
     let value = gather(home, reader).await?;
     let differing = differences(home, reader).await?;
-    printer.either(&value, || page(&value))?;
+    printer.either(&value, || page(home, &value))?;
     for remark in differing {
         printer.remark(&remark);
     }
@@ -66,10 +66,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let channel = channel_source(home);
     let counts = reader.spool_counts(channel.clone()).await?;
     let refused = reader.refused_chats(channel.clone()).await?;
-    let refused: Vec<Value> = refused
-        .iter()
-        .map(|row| json!({"id": row.chat, "kind": row.kind, "hint": admit_hint(home, row.chat)}))
-        .collect();
+    let refused: Vec<Value> = refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
     let unfinished = reader.unfinished_deliveries(channel, ROWS_SHOWN).await?;
     let named = |wanted: DeliveryState| -> Vec<Value> {
         unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
@@ -137,7 +134,7 @@ fn channel_json(home: &Home) -> Value {
     value
 }
 
-fn page(value: &Value) -> Vec<String> {
+fn page(home: &Home, value: &Value) -> Vec<String> {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     let list = |name: &str| value[name].as_array().cloned().unwrap_or_default();
     let mut lines = vec![format!("home       {}", text(&value["home"]))];
@@ -170,7 +167,11 @@ fn page(value: &Value) -> Vec<String> {
         updates["pending"], updates["parked"], updates["dropped"]
     ));
     for chat in list("refusedChats") {
-        lines.push(format!("  refused  a {} chat: {}", text(&chat["kind"]), text(&chat["hint"])));
+        lines.push(format!(
+            "  refused  a {} chat: {}",
+            text(&chat["kind"]),
+            admit_hint(home, chat["id"].as_i64().unwrap_or_default())
+        ));
     }
     for row in list("usage") {
         lines.push(format!(
