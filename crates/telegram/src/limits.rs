@@ -19,6 +19,8 @@ pub const RENDER_GROWTH_MAX: usize = 4;
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// A batch of updates, bytes: one hundred updates of long, fully escaped text with the quoted message beside it.
 pub const UPDATES_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How much of an answer is looked at for the number of an update that is too large to be read, bytes.
+pub const FIRST_UPDATE_BYTES: usize = 1_024;
 /// A downloaded file, bytes: what the Bot API itself allows.
 pub const FILE_BYTES_MAX: usize = 20 * 1024 * 1024;
 /// A photo that is taken, bytes.
@@ -55,6 +57,9 @@ pub const SPOOL_RETRY_FIRST_MS: u64 = 500;
 /// How long an album is collected after its newest part, milliseconds.
 pub const ALBUM_QUIET_MS: u64 = 2_000;
 
+/// A wait that Telegram asks for, from which on it is recorded before the pause that the message was not sent,
+/// milliseconds: below, the two commits would cost more than a person's look at the rare delivery that is cut off there.
+pub const LONG_PAUSE_MS: u64 = 2_000;
 /// Events that are read in one go.
 pub const DISPATCH_PAGE: u32 = 64;
 /// Deliveries that are known and wait for their turn; beyond, no more are read. Each holds no text, only names.

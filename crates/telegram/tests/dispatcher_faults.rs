@@ -1,9 +1,10 @@
-//! A store that fails at every commit of a message's way: nothing lost, nothing doubled.
+//! A store that fails at every commit of a message's way, and a process that dies: nothing lost, nothing doubled.
 
 mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use thought_contract::event::EventType;
 use thought_contract::payload::DeliveryKind;
@@ -119,4 +120,38 @@ async fn a_send_that_outlasts_the_grace_is_uncertain_after_the_restart() {
     world.wait_for_delivery(&output, DeliveryState::Uncertain).await;
     running.stop().await;
     assert_eq!(world.bot.call_count("sendMessage"), 1);
+}
+
+#[tokio::test]
+async fn killed_while_it_waits_it_is_sent_once_by_the_next_one() {
+    let world = World::new().await;
+    let running = world.dispatch();
+    // The second chunk has to wait: what was sent before is not sent again.
+    world.bot.fail("sendMessage", Failure::Delay(Duration::ZERO));
+    world.bot.fail("sendMessage", Failure::TooManyRequests { retry_after_seconds: 3_000 });
+    let output = world.turn(4242, 1, &"a".repeat(5_000)).await;
+    let row = world.wait_for_delivery(&output, DeliveryState::Uncertain).await;
+    assert_eq!(row.reason.as_deref(), Some("not-sent"));
+    running.kill().await;
+    assert_eq!(world.bot.sent().len(), 1);
+    let running = world.dispatch();
+    world.wait_for_delivery(&output, DeliveryState::Delivered).await;
+    running.stop().await;
+    let lengths: Vec<_> = world.bot.sent().into_iter().map(|sent| sent.text.len()).collect();
+    assert_eq!(lengths, [4_096, 904]);
+    world.wait_for_events(EventType::DeliveryTelegram, 1).await;
+}
+
+#[tokio::test]
+async fn text_whose_entities_were_refused_stays_plain_behind_a_pause() {
+    let world = World::new().await;
+    let running = world.dispatch();
+    world.bot.fail("sendMessage", Failure::cannot_parse_entities());
+    world.bot.fail("sendMessage", Failure::TooManyRequests { retry_after_seconds: 2 });
+    let output = world.turn(4242, 1, "**bold**").await;
+    world.wait_for_delivery(&output, DeliveryState::Delivered).await;
+    running.stop().await;
+    let sent = world.bot.sent();
+    assert_eq!((sent.len(), sent[0].text.as_str(), sent[0].entities.len()), (1, "bold", 0));
+    assert_eq!(world.bot.call_count("sendMessage"), 3);
 }

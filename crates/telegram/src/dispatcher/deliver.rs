@@ -14,7 +14,7 @@ use thought_contract::time::Clock;
 use thought_protocol::EventId;
 use thought_store::StoreError;
 use thought_store::handle::{ChunkRef, Dispatcher as Ledger, Incidents, Reader};
-use thought_store::row::{ChunkRow, DeliveryRow};
+use thought_store::row::{ChunkRow, ChunkState, DeliveryRow};
 use tokio::sync::watch;
 
 use super::board::{Begin, Job, Progress};
@@ -26,8 +26,8 @@ use crate::ingress::ChannelState;
 use crate::notices::Switches;
 use crate::stop::{Backoff, Next, Stop};
 
-/// Reason of a delivery that was left because the process ended in good order: the chunk was certainly not sent, and the
-/// next dispatcher goes on with it.
+/// Reason of a delivery that was left because the process ended in good order, or that waits because Telegram asked for
+/// it: the chunk was certainly not sent, and the next dispatcher goes on with it.
 pub(super) const NOT_SENT: &str = "not-sent";
 /// Reason of a delivery whose process died between the record of a send and the record of its outcome.
 pub(super) const INTERRUPTED: &str = "interrupted";
@@ -226,7 +226,7 @@ impl Desk {
         let last = parcel.rendered.chunks.len() - 1;
         for ordinal in first..=last {
             let chunk = parcel.chunk(ordinal);
-            match self.send(&parcel, ordinal, stop).await {
+            match self.send(&parcel, ordinal, stop).await? {
                 Sent::As(message) => {
                     parcel.done.push(DeliveredChunk {
                         message_id: Some(message.0),
@@ -244,6 +244,8 @@ impl Desk {
                         return self.leave(parcel.chunk(ordinal + 1), stop).await;
                     }
                 }
+                // A long pause is recorded and over by now: this is the word to stop.
+                Sent::Later { .. } => return Ok(End::Left),
                 Sent::Not => return self.leave(chunk, stop).await,
                 Sent::Uncertain { code } => {
                     self.record(stop, || self.ledger.uncertain(chunk.clone(), code)).await?;
@@ -271,16 +273,28 @@ impl Desk {
         }
     }
 
-    async fn send(&self, parcel: &Parcel<'_>, ordinal: usize, stop: &Stop) -> Sent {
+    /// Sends a chunk that is recorded as being sent. Through a pause that Telegram asked for it is recorded as not sent,
+    /// so that a process that dies meanwhile leaves it to the next one and not to a person. [`Sent::Later`] comes out
+    /// only when the word to stop ended such a pause.
+    async fn send(&self, parcel: &Parcel<'_>, ordinal: usize, stop: &Stop) -> Result<Sent, DeliverError> {
         let to = parcel.letter.to;
-        let sender = Sender { client: &self.client, state: &self.state, backoff_ms: self.backoff_ms };
+        let mut sender = Sender::new(&self.client, &self.state, self.backoff_ms);
         let message = Message {
             chat: to.chat,
             thread: to.thread,
             text: &parcel.rendered.chunks[ordinal],
             reply_to: to.reply_to().filter(|_| ordinal == 0),
         };
-        sender.send(message, stop).await
+        loop {
+            let sent = sender.send(message, stop).await;
+            let Sent::Later { pause } = sent else { return Ok(sent) };
+            let chunk = parcel.chunk(ordinal);
+            self.record(stop, || self.ledger.uncertain(chunk.clone(), NOT_SENT)).await?;
+            if stop.pause(pause).await == Next::Stop {
+                return Ok(sent);
+            }
+            self.record(stop, || self.ledger.sending(chunk.clone(), ChunkState::Uncertain)).await?;
+        }
     }
 
     /// Leaves a chunk that was certainly not sent to the next dispatcher.

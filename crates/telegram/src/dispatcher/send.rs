@@ -1,6 +1,7 @@
 //! One message to Telegram, until it is known what became of it.
 //!
-//! It is sent again only if it certainly did not arrive. Records nothing.
+//! It is sent again only if it certainly did not arrive. Records nothing, and so makes no long pause by itself: who records
+//! says first that the message was not sent, in case the process does not outlive the pause.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::client::{BotClient, ClientError, Delivery, SendMessage};
 use crate::entities::Formatted;
 use crate::ids::{ChatId, MessageId, ThreadId};
 use crate::ingress::ChannelState;
+use crate::limits::LONG_PAUSE_MS;
 use crate::stop::{Backoff, Next, Stop};
 
 /// What became of a message.
@@ -29,6 +31,11 @@ pub(super) enum Sent {
     },
     /// It was certainly not sent, and the word to stop came before it could be.
     Not,
+    /// It was certainly not sent, and may be sent again after so long.
+    Later {
+        /// How long, at least [`LONG_PAUSE_MS`].
+        pause: Duration,
+    },
 }
 
 /// A message and its place.
@@ -40,21 +47,30 @@ pub(super) struct Message<'a> {
     pub(super) reply_to: Option<MessageId>,
 }
 
-/// Who sends.
+/// Who sends one message, and what is known of it from earlier tries.
 #[derive(Debug)]
 pub(super) struct Sender<'a> {
-    pub(super) client: &'a BotClient,
-    pub(super) state: &'a watch::Sender<ChannelState>,
-    pub(super) backoff_ms: (u64, u64),
+    client: &'a BotClient,
+    state: &'a watch::Sender<ChannelState>,
+    backoff: Backoff,
+    /// The text without entities, once they were refused.
+    plain: Option<Formatted>,
 }
 
-impl Sender<'_> {
+impl<'a> Sender<'a> {
+    /// Prepares; nothing is sent.
+    pub(super) const fn new(
+        client: &'a BotClient,
+        state: &'a watch::Sender<ChannelState>,
+        (first_ms, longest_ms): (u64, u64),
+    ) -> Self {
+        Self { client, state, backoff: Backoff::new(first_ms, longest_ms), plain: None }
+    }
+
     /// Sends. A request that was begun is not given up for the word to stop: then it would be uncertain.
-    pub(super) async fn send(&self, message: Message<'_>, stop: &Stop) -> Sent {
-        let mut backoff = Backoff::new(self.backoff_ms.0, self.backoff_ms.1);
-        let mut plain: Option<Formatted> = None;
+    pub(super) async fn send(&mut self, message: Message<'_>, stop: &Stop) -> Sent {
         loop {
-            let text = plain.as_ref().unwrap_or(message.text);
+            let text = self.plain.as_ref().unwrap_or(message.text);
             let request = SendMessage {
                 chat_id: message.chat,
                 thread_id: message.thread,
@@ -72,14 +88,18 @@ impl Sender<'_> {
             match error.delivery() {
                 Delivery::Uncertain => return Sent::Uncertain { code },
                 Delivery::Final => return Sent::Refused { code },
-                Delivery::RetryPlain if plain.is_some() => return Sent::Refused { code },
+                Delivery::RetryPlain if self.plain.is_some() => return Sent::Refused { code },
                 Delivery::RetryPlain => {
                     tracing::info!(chat = message.chat.0, "entities were refused; the text is sent plain");
-                    plain = Some(message.text.without_entities());
+                    self.plain = Some(message.text.without_entities());
                 }
                 Delivery::Retry { after_s } => {
-                    let pause = backoff.next_pause().max(Duration::from_secs(after_s));
+                    let asked = Duration::from_secs(after_s);
+                    let pause = self.backoff.next_pause().max(asked);
                     self.tell(message.chat, error, pause);
+                    if asked >= Duration::from_millis(LONG_PAUSE_MS) {
+                        return Sent::Later { pause };
+                    }
                     if stop.pause(pause).await == Next::Stop {
                         return Sent::Not;
                     }
