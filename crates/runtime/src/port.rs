@@ -13,7 +13,8 @@ use thought_store::BoxFuture;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("use the jail: {code}")]
 pub struct JailError {
-    /// A stable code. Where the worker itself said why, the [`thought_protocol::answer::FailReason`]'s own.
+    /// A stable code, such as those of [`WORKER_LOST_CODES`]. Where the worker itself said why, the
+    /// [`thought_protocol::answer::FailReason`]'s own.
     pub code: &'static str,
     /// Whether the machine cannot do it, or this one worker failed.
     pub kind: JailErrorKind,
@@ -26,6 +27,17 @@ pub enum JailErrorKind {
     Unavailable,
     /// This worker died, spoke out of turn, or said that it cannot go on.
     Worker,
+}
+
+/// The codes of a worker that is lost rather than lying: it died, gave nothing in its time, or its channel broke. Before
+/// the request was made, another worker may do; a worker that said something wrong never gets a second word.
+pub const WORKER_LOST_CODES: [&str; 3] = ["worker-died", "worker-silent", "worker-channel"];
+
+impl JailError {
+    /// Whether the worker was lost, and said nothing wrong.
+    pub fn is_worker_lost(&self) -> bool {
+        self.kind == JailErrorKind::Worker && WORKER_LOST_CODES.contains(&self.code)
+    }
 }
 
 /// The jail: hands out sealed workers.

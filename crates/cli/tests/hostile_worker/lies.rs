@@ -1,5 +1,6 @@
 //! A hostile worker under the runtime: each lie ends in a reason of its own, costs at most the one request, tells
-//! nothing, and leaves nothing.
+//! nothing, and leaves nothing. A worker that is lost before the request is replaced until the attempts are used up;
+//! one that lies is not.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,6 +33,9 @@ const TOO_LONG: Option<&str> = Some("worker-frame-too-long");
 const OTHER_REQUEST: Option<&str> = Some("request-mismatch");
 const OTHER_RESULT: Option<&str> = Some("worker-mismatch");
 const VERSION: Option<&str> = Some("protocol-version");
+
+/// Attempts that a run has.
+const ATTEMPTS_MAX: usize = 3;
 
 /// Lies that cost no request.
 const BEFORE_THE_REQUEST: &[Lie] = &[
@@ -122,21 +126,24 @@ async fn check(home: &mut Home, tier: Tier, (word, says, of_run, of_attempt): &L
     let asked = *home.model.requests.lock().unwrap();
     let trigger = home.tell(word).await;
     let (run, attempts) = home.ended(&trigger, word).await;
-    let [attempt] = attempts.as_slice() else { panic!("{tier}: {word}: {} attempts", attempts.len()) };
-    let found = (run.state, run.reason.as_deref(), attempt.reason.as_deref());
+    let made = if requests == 0 && *of_attempt == DIED { ATTEMPTS_MAX } else { 1 };
+    assert_eq!(attempts.len(), made, "{tier}: {word}: attempts");
     let expected = match *of_run {
         None => RunState::Completed,
         VERSION => RunState::Blocked,
         Some(_) => RunState::Failed,
     };
-    assert_eq!(found, (expected, *of_run, *of_attempt), "{tier}: {word}");
+    assert_eq!((run.state, run.reason.as_deref()), (expected, *of_run), "{tier}: {word}");
     assert_eq!(*home.model.requests.lock().unwrap() - asked, requests, "{tier}: {word}: requests");
     let answered = if requests == 0 { AttemptState::RefusedBeforeRequest } else { AttemptState::Answered };
-    assert_eq!(attempt.state, answered, "{tier}: {word}");
-    assert_eq!(attempt.sandbox, tier.name(), "{tier}: {word}");
+    for attempt in &attempts {
+        let found = (attempt.state, attempt.reason.as_deref());
+        assert_eq!(found, (answered, *of_attempt), "{tier}: {word}");
+        assert_eq!(attempt.sandbox, tier.name(), "{tier}: {word}");
+    }
     assert_eq!(run.output.is_some(), of_run.is_none(), "{tier}: {word}: no output but of a whole answer");
     if answered == AttemptState::Answered {
-        assert_eq!(attempt.input_tokens, Some(10), "{tier}: {word}: what was spent is counted");
+        assert_eq!(attempts[0].input_tokens, Some(10), "{tier}: {word}: what was spent is counted");
     }
     if matches!(*of_run, OTHER_REQUEST | OTHER_RESULT) {
         assert_eq!(Some(home.incident(&run).await.as_str()), *of_run, "{tier}: {word}");
@@ -154,8 +161,8 @@ struct Telling {
     timeout_seconds: u32,
 }
 
-/// How long it took at least, and the reasons of the run and of the attempt.
-type Told = (Duration, Option<String>, Option<String>);
+/// How long it took at least, and the reasons of the run and of each attempt.
+type Told = (Duration, Option<String>, Vec<Option<String>>);
 
 async fn tell(telling: &Telling) -> Told {
     let mut home = Home::new(telling.timeout_seconds).await;
@@ -165,37 +172,40 @@ async fn tell(telling: &Telling) -> Told {
     let (run, attempts) = home.ended(&trigger, telling.word).await;
     let took = began.elapsed();
     at_work.stop().await;
-    (took, run.reason, attempts[0].reason.clone())
+    (took, run.reason, attempts.into_iter().map(|attempt| attempt.reason).collect())
 }
 
 pub(crate) fn silence() {
     const PATIENCE: Duration = Duration::from_secs(3);
     const DEADLINE: Option<&str> = Some("run-timeout");
     let cases = [
-        ("mute-at-packet", BROKE, Some("worker-silent")),
-        ("spins-at-packet", BROKE, Some("worker-silent")),
-        ("waits-within-request", BROKE, Some("worker-silent")),
-        ("mute-behind-request", BROKE, Some("worker-silent")),
-        ("mute-at-answer", BROKE, Some("worker-silent")),
-        ("lingers", BROKE, Some("worker-lingered")),
-        ("floods", BROKE, Some("worker-flooded")),
+        ("mute-at-packet", "worker-silent", ATTEMPTS_MAX),
+        ("spins-at-packet", "worker-silent", ATTEMPTS_MAX),
+        ("waits-within-request", "worker-silent", ATTEMPTS_MAX),
+        ("mute-behind-request", "worker-silent", 1),
+        ("mute-at-answer", "worker-silent", 1),
+        ("lingers", "worker-lingered", 1),
+        ("floods", "worker-flooded", 1),
     ];
     heard::listen();
     let before = standing();
     block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
-        for (word, of_run, of_attempt) in cases {
+        for (word, of_attempt, made) in cases {
             tasks.spawn(async move {
                 let told = tell(&Telling { word, patience: PATIENCE, timeout_seconds: 300 }).await;
-                assert_eq!((told.1.as_deref(), told.2.as_deref()), (of_run, of_attempt), "{word}");
-                assert!(told.0 >= PATIENCE, "{word}: it was given its time");
+                assert_eq!(told.1.as_deref(), BROKE, "{word}");
+                assert_eq!(told.2, vec![Some(of_attempt.to_owned()); made], "{word}");
+                let least = PATIENCE * u32::try_from(made).unwrap();
+                assert!(told.0 >= least, "{word}: each was given its time");
             });
         }
         // Where the run has less time than the worker, the run's deadline comes first.
         tasks.spawn(async {
             let patience = crate::home::PATIENCE;
             let told = tell(&Telling { word: "mute-at-packet", patience, timeout_seconds: 1 }).await;
-            assert_eq!((told.1.as_deref(), told.2.as_deref()), (DEADLINE, DEADLINE));
+            assert_eq!(told.1.as_deref(), DEADLINE);
+            assert_eq!(told.2, [DEADLINE.map(str::to_owned)]);
             assert!(told.0 >= Duration::from_secs(1));
         });
         while let Some(done) = tasks.join_next().await {

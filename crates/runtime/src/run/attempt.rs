@@ -10,7 +10,7 @@ use thought_protocol::result::{WorkerResult, confirm};
 use thought_protocol::{Sensitive, provider};
 
 use super::Shared;
-use super::verdict::{Fault, classify};
+use super::verdict::{Fault, Next, classify};
 use crate::port::{JailError, ModelReply, Worker};
 use crate::reason;
 
@@ -36,7 +36,7 @@ pub(crate) async fn attempt(
         .map_err(|error| Fault::of_reason(before, error.fail_reason()))?;
     let worker_rendered = tokio::select! {
         biased;
-        rendered = worker.render(work.packet_bytes) => rendered.map_err(|error| of_worker(before, error))?,
+        rendered = worker.render(work.packet_bytes) => rendered.map_err(before_request)?,
         () = &mut timeout => return Err(Fault::fails(before, reason::RUN_TIMEOUT)),
     };
     // The port compares again, and sends the parent's bytes alone; this comparison keeps a liar from costing anything.
@@ -62,6 +62,17 @@ pub(crate) async fn attempt(
         .map_err(|error| with_tokens(Fault::of_reason(answered, error.fail_reason()), work.packet, &body))?;
     confirm(work.packet, body.expose(), &result)
         .map_err(|reason| with_tokens(Fault::of_reason(answered, reason), work.packet, &body))
+}
+
+/// What a worker's failure before the request means. One that was lost cost nothing and told nothing: as with a
+/// connection that was not made, another attempt may follow.
+fn before_request(error: JailError) -> Fault {
+    let fault = of_worker(AttemptState::RefusedBeforeRequest, error);
+    if !error.is_worker_lost() {
+        return fault;
+    }
+    let exhausted = FailReason::WorkerProtocol.as_str();
+    Fault { next: Next::Retry { retry_after_seconds: None, exhausted }, ..fault }
 }
 
 /// What a worker's failure means: its own word where it is one of the protocol's, else that it broke the protocol.

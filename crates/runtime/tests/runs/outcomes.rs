@@ -129,7 +129,6 @@ async fn a_worker_that_lies_or_dies_settles_nothing() {
             "request-mismatch",
             0,
         ),
-        (Behaviour::DiesAtRender, AttemptState::RefusedBeforeRequest, RunState::Failed, "worker-protocol", 0),
         (
             Behaviour::SpeaksAnotherVersion,
             AttemptState::RefusedBeforeRequest,
@@ -142,7 +141,12 @@ async fn a_worker_that_lies_or_dies_settles_nothing() {
         (Behaviour::NoResult, AttemptState::Answered, RunState::Failed, "worker-protocol", 1),
         (Behaviour::DiesAtRead, AttemptState::Answered, RunState::Failed, "worker-protocol", 1),
     ];
-    for (behaviour, state, ends, reason, requests) in table {
+    let broken = ["worker-protocol", "worker-second-frame", "worker-frame-too-long", "worker-flooded"];
+    let broken = broken.map(|code| {
+        let behaviour = Behaviour::BreaksAtRender(code);
+        (behaviour, AttemptState::RefusedBeforeRequest, RunState::Failed, "worker-protocol", 0)
+    });
+    for (behaviour, state, ends, reason, requests) in table.into_iter().chain(broken) {
         let home = Home::new().await;
         *home.jail.behaviour.lock().unwrap() = Some(behaviour);
         let (run, states) = one(&home, vec![], ends).await;
@@ -153,6 +157,47 @@ async fn a_worker_that_lies_or_dies_settles_nothing() {
         let told = if reason.ends_with("-mismatch") { vec![run.id.to_string()] } else { vec![] };
         assert_eq!(home.incidents(reason).await, told, "{behaviour:?}");
     }
+}
+
+const LOST: [&str; 3] = ["worker-died", "worker-silent", "worker-channel"];
+
+#[tokio::test]
+async fn a_worker_that_is_lost_before_the_request_is_replaced() {
+    for code in LOST {
+        let home = Home::new().await;
+        home.jail.first.lock().unwrap().extend([Behaviour::LostAtRender(code); 2]);
+        let (run, states) = one(&home, vec![text("Here.")], RunState::Completed).await;
+        let lost = AttemptState::RefusedBeforeRequest;
+        assert_eq!(states, [lost, lost, AttemptState::Answered], "{code}");
+        let attempts = home.attempts(&run.id).await;
+        let reasons: Vec<_> = attempts.iter().map(|attempt| attempt.reason.as_deref()).collect();
+        assert_eq!(reasons, [Some(code), Some(code), None]);
+        assert_eq!((home.time.backoffs(), home.model.request_count()), (vec![500, 1_000], 1), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn workers_that_are_all_lost_before_the_request_fail_the_run_and_cost_nothing() {
+    for code in LOST {
+        let home = Home::new().await;
+        *home.jail.behaviour.lock().unwrap() = Some(Behaviour::LostAtRender(code));
+        let (run, states) = one(&home, vec![], RunState::Failed).await;
+        assert_eq!(states, [AttemptState::RefusedBeforeRequest; 3], "{code}");
+        assert_eq!(home.ended(&run).await, (EventType::RunFailed, "worker-protocol".to_owned()));
+        assert_eq!(home.model.request_count(), 0, "{code}");
+        assert_eq!(home.jail.checkouts.load(std::sync::atomic::Ordering::SeqCst), 3, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_liar_in_the_place_of_a_lost_worker_ends_the_run_at_once() {
+    let home = Home::new().await;
+    home.jail.first.lock().unwrap().push_back(Behaviour::LostAtRender("worker-died"));
+    *home.jail.behaviour.lock().unwrap() = Some(Behaviour::OtherRequest);
+    let (run, states) = one(&home, vec![], RunState::Failed).await;
+    assert_eq!(states, [AttemptState::RefusedBeforeRequest; 2]);
+    assert_eq!(run.reason.as_deref(), Some("request-mismatch"));
+    assert_eq!(home.incidents("request-mismatch").await, [run.id.to_string()]);
 }
 
 #[tokio::test]

@@ -101,7 +101,10 @@ pub(crate) enum Behaviour {
     OtherText,
     Withholds,
     NoResult,
-    DiesAtRender,
+    /// It is lost before the request, for this reason.
+    LostAtRender(&'static str),
+    /// It breaks the protocol before the request, in this way.
+    BreaksAtRender(&'static str),
     DiesAtRead,
     SpeaksAnotherVersion,
     /// Changes its honest result before it sends it.
@@ -195,6 +198,8 @@ impl Lie {
 #[derive(Default)]
 pub(crate) struct FakeJail {
     pub(crate) behaviour: Mutex<Option<Behaviour>>,
+    /// How the next workers behave, before those of `behaviour` come.
+    pub(crate) first: Mutex<VecDeque<Behaviour>>,
     pub(crate) unavailable: Mutex<bool>,
     pub(crate) checkouts: AtomicU64,
 }
@@ -203,7 +208,8 @@ impl Jail for FakeJail {
     fn checkout(&self) -> BoxFuture<'_, Result<Box<dyn Worker>, JailError>> {
         self.checkouts.fetch_add(1, Ordering::SeqCst);
         let unavailable = *self.unavailable.lock().unwrap();
-        let behaviour = self.behaviour.lock().unwrap().unwrap_or(Behaviour::Honest);
+        let first = self.first.lock().unwrap().pop_front();
+        let behaviour = first.or(*self.behaviour.lock().unwrap()).unwrap_or(Behaviour::Honest);
         Box::pin(async move {
             if unavailable {
                 return Err(JailError { code: "namespaces", kind: JailErrorKind::Unavailable });
@@ -229,7 +235,7 @@ impl Worker for FakeWorker {
         self.packet = Some(packet);
         let died = |code| Err(JailError { code, kind: JailErrorKind::Worker });
         let answer = match self.behaviour {
-            Behaviour::DiesAtRender => died("closed"),
+            Behaviour::LostAtRender(code) | Behaviour::BreaksAtRender(code) => died(code),
             Behaviour::SpeaksAnotherVersion => died("protocol-version"),
             Behaviour::OtherRequest => {
                 rendered.push(b' ');
@@ -243,7 +249,7 @@ impl Worker for FakeWorker {
     fn read(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, JailError>> {
         let mut result = judge(self.packet.as_ref().unwrap(), &answer);
         let answer = match self.behaviour {
-            Behaviour::DiesAtRead => Err(JailError { code: "closed", kind: JailErrorKind::Worker }),
+            Behaviour::DiesAtRead => Err(JailError { code: "worker-died", kind: JailErrorKind::Worker }),
             Behaviour::NoResult => Ok(b"{}".to_vec()),
             Behaviour::Withholds => {
                 Ok(WorkerResult::of_failure(thought_protocol::answer::FailReason::Refusal).encode().unwrap())
