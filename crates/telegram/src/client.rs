@@ -6,6 +6,7 @@
 
 mod config;
 mod error;
+mod first;
 mod transport;
 
 use std::time::Duration;
@@ -20,7 +21,8 @@ pub use error::{ClientError, ConnectFailure, Delivery};
 use crate::entities::{Entity, Formatted};
 use crate::ids::{ChatId, MessageId, ThreadId, UpdateId};
 use crate::limits::{
-    ANSWER_BYTES_MAX, FILE_BYTES_MAX, POLL_SECONDS_MAX, UPDATES_BYTES_MAX, UPDATES_PER_BATCH_MAX,
+    ANSWER_BYTES_MAX, FILE_BYTES_MAX, FIRST_UPDATE_BYTES, POLL_SECONDS_MAX, UPDATES_BYTES_MAX,
+    UPDATES_PER_BATCH_MAX,
 };
 use crate::wire::{BotCommand, BotIdentity, FileInfo, SentMessage, WebhookInfo};
 use transport::{Bound, Transport};
@@ -197,6 +199,23 @@ impl BotClient {
                 }
             })
             .collect()
+    }
+
+    /// The number of the update that stands at `offset` and is too large to be read, seen in the beginning of the answer.
+    /// `None` if it is not too large (any more), or if its number does not stand before all else.
+    ///
+    /// # Errors
+    /// As every call.
+    pub async fn too_large_update(&self, offset: Option<UpdateId>) -> Result<Option<UpdateId>, ClientError> {
+        let body = GetUpdatesBody {
+            offset: offset.map(|id| id.0),
+            timeout: 0,
+            limit: 1,
+            allowed_updates: ALLOWED_UPDATES,
+        };
+        let bound = Bound { bytes_max: UPDATES_BYTES_MAX, timeout: self.timeouts.request() };
+        let beginning = self.transport.beginning("getUpdates", &body, bound, FIRST_UPDATE_BYTES).await?;
+        Ok(beginning.and_then(|beginning| first::update_id(&beginning)))
     }
 
     /// Sends one message.

@@ -318,6 +318,23 @@ async fn updates_come_as_they_were_written() {
 }
 
 #[tokio::test]
+async fn of_an_update_that_is_too_large_the_number_is_seen_and_of_no_other() {
+    let update = |pad: usize| {
+        format!("{{\"ok\":true,\"result\":[{{\"update_id\":7,\"pad\":\"{}\"}}]}}", "x".repeat(pad))
+    };
+    let bound = thought_telegram::limits::UPDATES_BYTES_MAX;
+    let unwell = r#"{"ok":false,"error_code":502,"description":"x"}"#;
+    let acts =
+        vec![raw("200 OK", &update(bound)), raw("200 OK", &update(10)), raw("502 Bad Gateway", unwell)];
+    let (url, _) = serve(acts).await;
+    let client = client(&url);
+    assert_eq!(client.too_large_update(None).await, Ok(Some(UpdateId(7))));
+    // One that fits by now is read in the ordinary way, and never passed over.
+    assert_eq!(client.too_large_update(None).await, Ok(None));
+    assert_eq!(client.too_large_update(None).await, Err(ClientError::Server { code: 502 }));
+}
+
+#[tokio::test]
 async fn a_full_batch_of_long_updates_fits() {
     let text = "\\u0444".repeat(4_096);
     let update = format!(

@@ -71,16 +71,56 @@ impl Transport {
         body: &impl Serialize,
         bound: Bound,
     ) -> Result<T, ClientError> {
+        let request = self.request(client, method, body, bound)?;
+        let (status, body) = exchange(request, bound.bytes_max).await?;
+        read(status, body)
+    }
+
+    /// The first `kept_max` bytes of a successful answer that is beyond its bound; nothing of one that is not.
+    pub(super) async fn beginning(
+        &self,
+        method: &'static str,
+        body: &impl Serialize,
+        bound: Bound,
+        kept_max: usize,
+    ) -> Result<Option<Vec<u8>>, ClientError> {
+        let mut response = match self.request(&self.polling, method, body, bound)?.send().await {
+            Ok(response) => response,
+            Err(error) => return Err(before_answer(&error)),
+        };
+        if !response.status().is_success() {
+            return Err(by_status(i64::from(response.status().as_u16())));
+        }
+        let (mut beginning, mut seen) = (Vec::new(), 0_usize);
+        while seen <= bound.bytes_max {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    let wanted = chunk.len().min(kept_max - beginning.len());
+                    beginning.extend_from_slice(&chunk[..wanted]);
+                    seen += chunk.len();
+                }
+                Ok(None) => return Ok(None),
+                Err(_no_complete_body) => return Err(ClientError::Uncertain),
+            }
+        }
+        Ok(Some(beginning))
+    }
+
+    fn request(
+        &self,
+        client: &Client,
+        method: &'static str,
+        body: &impl Serialize,
+        bound: Bound,
+    ) -> Result<RequestBuilder, ClientError> {
         // Our own bodies always serialize; should one not, nothing was written.
         let Ok(body) = serde_json::to_vec(body) else { return Err(ClientError::BadRequest { code: 0 }) };
         let url = Zeroizing::new(format!("{}/bot{}/{method}", self.root.url, self.token.expose()));
-        let request = client
+        Ok(client
             .post(url.as_str())
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(body)
-            .timeout(bound.timeout);
-        let (status, body) = exchange(request, bound.bytes_max).await?;
-        read(status, body)
+            .timeout(bound.timeout))
     }
 
     /// The bytes of a file.

@@ -2,7 +2,8 @@
 //!
 //! The next offset is the number just received plus one, in the order of arrival: numbers restart anywhere after a quiet
 //! week, so they are never compared and never stored. A batch is confirmed by the next call, which is made only once the
-//! batch is durable.
+//! batch is durable. A batch beyond the bound of an answer is asked for in halves; one update that is beyond it alone is
+//! passed over, where its number can be told, for else it would stop all behind it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,6 +59,15 @@ enum Problem {
     Store(StoreError),
 }
 
+/// Where polling stands.
+struct Course {
+    /// What the next poll confirms.
+    offset: Option<UpdateId>,
+    /// Updates that the next poll asks for.
+    limit: u8,
+    told: VecDeque<i64>,
+}
+
 impl Poller {
     /// Prepares; nothing is called.
     pub fn new(
@@ -88,25 +98,52 @@ impl Poller {
         };
         self.policy.send_replace(Some(Arc::clone(&policy)));
         let mut backoff = Backoff::new(self.options.backoff_ms.0, self.options.backoff_ms.1);
-        let mut offset = None;
-        let mut told = VecDeque::new();
+        let mut course = Course { offset: None, limit: self.options.batch_max, told: VecDeque::new() };
         while !stop.is_said() {
-            let fetched = self.client.get_updates_raw(offset, self.wait_s(), self.options.batch_max);
-            let Some(fetched) = stop.unless(fetched).await else { return };
-            let problem = match fetched {
-                Ok(updates) => match self.keep(updates, &policy, &mut told).await {
-                    Ok(next) => {
-                        offset = next.or(offset);
-                        backoff.reset();
-                        self.tell(ChannelState::Ok);
-                        continue;
-                    }
-                    Err(error) => Problem::Store(error),
-                },
-                Err(error) => Problem::Client(error),
+            let Some(tried) = stop.unless(self.fetch(&mut course)).await else { return };
+            let kept = match tried {
+                Ok(updates) => self.keep(updates, &policy, &mut course).await.map_err(Problem::Store),
+                Err(error) => Err(Problem::Client(error)),
             };
-            if self.pause(problem, &mut backoff, &stop).await == Next::Stop {
-                return;
+            match kept {
+                Ok(()) => {
+                    backoff.reset();
+                    self.tell(ChannelState::Ok);
+                }
+                Err(problem) => {
+                    if self.pause(problem, &mut backoff, &stop).await == Next::Stop {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next batch: as many updates of it as an answer holds.
+    async fn fetch(&self, course: &mut Course) -> Result<Vec<RawUpdate>, ClientError> {
+        loop {
+            let fetched = self.client.get_updates_raw(course.offset, self.wait_s(), course.limit).await;
+            match fetched {
+                Err(ClientError::TooLarge { .. }) if course.limit > 1 => {
+                    course.limit /= 2;
+                    tracing::warn!(limit = course.limit, "a batch of updates is too large and is halved");
+                }
+                Err(ClientError::TooLarge { bytes_max }) => {
+                    match self.client.too_large_update(course.offset).await? {
+                        Some(update) => {
+                            tracing::warn!(
+                                update = update.0,
+                                bytes_max,
+                                "an update is too large and is passed over"
+                            );
+                            course.offset = Some(behind(update));
+                            course.limit = self.options.batch_max;
+                        }
+                        // Then its state says so, and it is tried again.
+                        None => return Err(ClientError::TooLarge { bytes_max }),
+                    }
+                }
+                fetched => return fetched,
             }
         }
     }
@@ -116,21 +153,23 @@ impl Poller {
         if *self.state.borrow() == ChannelState::Ok { self.options.wait_s } else { 0 }
     }
 
-    /// Makes a batch durable. The offset that confirms it, if it holds anything.
+    /// Makes a batch durable; the next poll confirms it.
     async fn keep(
         &self,
         updates: Vec<RawUpdate>,
         policy: &Policy,
-        told: &mut VecDeque<i64>,
-    ) -> Result<Option<UpdateId>, StoreError> {
-        let Some(last) = updates.last().map(|raw| raw.update_id) else { return Ok(None) };
+        course: &mut Course,
+    ) -> Result<(), StoreError> {
+        course.limit = self.options.batch_max;
+        let Some(last) = updates.last().map(|raw| raw.update_id) else { return Ok(()) };
         let received = updates.len();
         let sifted = sift(updates, policy);
         let (kept, refused) = (sifted.kept.len(), sifted.refused.len());
-        sifted.refused.iter().for_each(|chat| name_refused(chat, policy, told));
+        sifted.refused.iter().for_each(|chat| name_refused(chat, policy, &mut course.told));
         self.ingress.spool(sifted.kept, sifted.refused).await?;
         tracing::debug!(received, kept, refused, "a batch of updates is spooled");
-        Ok(Some(UpdateId(last.0.wrapping_add(1))))
+        course.offset = Some(behind(last));
+        Ok(())
     }
 
     async fn pause(&self, problem: Problem, backoff: &mut Backoff, stop: &Stop) -> Next {
@@ -167,6 +206,11 @@ impl Poller {
             (false, _) => {}
         }
     }
+}
+
+/// The offset that confirms an update.
+const fn behind(update: UpdateId) -> UpdateId {
+    UpdateId(update.0.wrapping_add(1))
 }
 
 /// Names a refused chat, unless it is among the last that were named: a stranger who writes on fills no log.
