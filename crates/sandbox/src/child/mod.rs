@@ -31,7 +31,7 @@ struct Sealing {
     trial: Trial,
 }
 
-/// How a start may differ from the product's, for [`ablation`] alone.
+/// How a start may differ from the product's, for `ablation` alone.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     /// Stages that are not taken.
