@@ -1,7 +1,7 @@
 //! The materializer: a decided memory change becomes the next version of `memory.md`, or a receipt says why not.
 //!
 //! Under the root lock it replays the whole chain once more, checks base, pointer, root and document, plans on the frozen
-//! bytes, and hands the write to [`exchange`]; then the connector scans, and only what the scan recorded is receipted. It
+//! bytes, and hands the write to `exchange`; then the connector scans, and only what the scan recorded is receipted. It
 //! never rebases, never writes for a rejected or unverified decision, and never puts a document's text into a receipt.
 
 mod exchange;
