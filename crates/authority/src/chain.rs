@@ -19,8 +19,8 @@ use thought_protocol::{EventId, RunId, Sensitive, Sha256Hex};
 use thought_store::StoreError;
 use thought_store::handle::Reader;
 
-use crate::images::{Images, ImagesError};
 use crate::limits::LINEAGE_DEPTH_MAX;
+use thought_store::{Images, ImagesError};
 
 pub(crate) use decision::replacement_fits;
 pub use decision::{

@@ -18,8 +18,8 @@ use thought_store::row::{Existence, Novelty};
 
 use crate::chain::{self, ChainError, Verified, VerifiedDecision, replacement_fits};
 use crate::filesystem::{FilesystemConnector, ScanError};
-use crate::images::Images;
 use crate::limits::SUBMISSION_ID_CHARACTERS_MAX;
+use thought_store::Images;
 
 /// A decision that was not made. Content-dark.
 #[derive(Debug, thiserror::Error)]

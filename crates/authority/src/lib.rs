@@ -10,7 +10,6 @@ pub mod correct;
 pub mod decide;
 pub mod filesystem;
 pub mod follow;
-pub mod images;
 pub mod judge;
 pub mod limits;
 pub mod lock;

@@ -27,11 +27,11 @@ use crate::chain::{
     ChainError, Decided, DecidedChain, Link, MemoryChange, receipt_of, refused, validate_decision,
 };
 use crate::filesystem::FilesystemConnector;
-use crate::images::Images;
 pub use crate::limits::PROJECTION_LOCK_WAIT;
 use crate::limits::RECORDED_MAX;
 use crate::lock::{self, LockError, OwnEvidence, RootGuard};
 use crate::reason::{Finality, Reason};
+use thought_store::Images;
 
 pub use exchange::{Exchange, can_exchange};
 use exchange::{Failed, Leftover, Site};

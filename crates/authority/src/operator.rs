@@ -19,7 +19,7 @@ use thought_store::row::{Existence, Novelty};
 use crate::chain::{self, ChainError, MemoryChange, Verified, VerifiedChain, before_the_change};
 use crate::decide::{DecideError, Operators};
 use crate::filesystem::{FilesystemConnector, ScanError};
-use crate::images::Images;
+use thought_store::Images;
 
 /// A proposal that was not made. Content-dark.
 #[derive(Debug, thiserror::Error)]

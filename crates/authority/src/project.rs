@@ -15,11 +15,11 @@ use thought_store::handle::{Judgments, Reader};
 use thought_store::row::{ProposalFilter, ProposalState};
 
 use crate::chain::{ChainError, Decided, DecidedChain, SelfCorrection, judgment_id, validate_decision};
-use crate::images::Images;
 use crate::judge::{JudgeError, record_judgment, verdict};
 use crate::limits::RECONCILE_PAGE;
 use crate::materialize::{Materialization, MaterializeError, MemoryMaterializer, Tried, Waits, recorded};
 use crate::reason::Reason;
+use thought_store::Images;
 
 /// A projection that came to no outcome. Content-dark.
 #[derive(Debug, thiserror::Error)]

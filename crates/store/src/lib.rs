@@ -7,9 +7,11 @@
 pub mod command;
 pub mod engine;
 pub mod handle;
+pub mod images;
 pub mod row;
 #[cfg(feature = "suite")]
 pub mod suite;
 
 pub use engine::{BoxFuture, Engine, News, Precondition, Reads, StoreError};
 pub use handle::Store;
+pub use images::{Images, ImagesError, NoImages};

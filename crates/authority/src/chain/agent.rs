@@ -20,7 +20,7 @@ use super::{
     hold, load, refused, target,
 };
 use crate::filesystem::document_id;
-use crate::images::Images;
+use thought_store::Images;
 
 /// What a proposal says of itself.
 enum Claim {

@@ -15,7 +15,7 @@ use super::{
     Authorship, ChainError, Link, MemoryChange, Proof, SelfCorrection, Verified, VerifiedChain, hold,
     refused, validate,
 };
-use crate::images::Images;
+use thought_store::Images;
 
 /// A verified proposal with the verified word of a person on it.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use thought_store::handle::Reader;
 use thought_store::row::{DeclarationRow, RunRow};
 
 use super::{Link, Proof, hold, refused};
-use crate::images::Images;
+use thought_store::Images;
 
 /// The snapshot of a run: its row, its uncompressed bytes, and what they name.
 pub(super) async fn snapshot(reader: &Reader, run: &RunRow) -> Proof<Snapshot> {

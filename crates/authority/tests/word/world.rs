@@ -9,7 +9,6 @@ use tempfile::TempDir;
 use thought_authority::chain::{self, ChainError, Verified};
 use thought_authority::decide::{DecideError, Desk, Operators, Recorded, Submission};
 use thought_authority::filesystem::FilesystemConnector;
-use thought_authority::images::NoImages;
 use thought_authority::lock::{OwnEvidence, acquire};
 use thought_authority::materialize::{
     CrashPoints, MaterializerParts, MemoryMaterializer, NoCrashPoints, PROJECTION_LOCK_WAIT,
@@ -31,6 +30,7 @@ use thought_contract::time::{Clock, Timestamp};
 use thought_protocol::packet::{Api, Compat, TokenLimit};
 use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{EventId, Fingerprint, RunId, Sensitive, Sha256Hex};
+use thought_store::NoImages;
 use thought_store::Store;
 use thought_store::command::{BaseVersion, NewAttempt, NewDeclaration, NewRun, NewSnapshot};
 use thought_store::handle::{Admission, ChunkRef, Proposed, Reader, Settlement, Start};

@@ -6,7 +6,6 @@
 //! is handed back to the caller, who knows the time.
 
 mod evidence;
-mod images;
 mod read;
 
 use thought_contract::conversation::{Conversation, TriggerRefusal};
@@ -28,8 +27,8 @@ use thought_store::row::{DeclarationRow, HistoryQuery, HistoryTurn};
 use crate::port::{Binding, Documents, DocumentsError};
 
 pub use evidence::{pending_reply, turn_evidence};
-pub use images::{Images, ImagesError, NoImages};
 pub use read::rebuild;
+pub use thought_store::{Images, ImagesError, NoImages};
 
 use read::{DocumentSet, documents, images};
 

@@ -12,8 +12,8 @@ use thought_protocol::{EventId, RunId, Sha256Hex, VersionId};
 use thought_store::handle::Reader;
 use thought_store::row::{DocumentRow, Existence, VersionRow};
 
-use super::images::Images;
 use super::{ContextError, evidence};
+use thought_store::Images;
 
 pub(super) enum DocumentSet {
     Found(FoundDocuments),

@@ -1,9 +1,10 @@
-//! The port through which the images of a frozen context are read: a packet is rebuilt whole, images included.
+//! The port through which the images of messages are read: when a context is frozen, and whenever a packet is rebuilt.
 //!
-//! The room knows names of blobs and nothing of where they lie.
+//! Its users know names of blobs and nothing of where they lie; one adapter serves every room that rebuilds a packet.
 
 use thought_protocol::{Sensitive, Sha256Hex};
-use thought_store::BoxFuture;
+
+use crate::engine::BoxFuture;
 
 /// An image that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
