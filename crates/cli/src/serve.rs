@@ -124,11 +124,13 @@ fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
 async fn install(home: &Home, store: &Store, printer: Printer) -> Result<(), Failure> {
     let reader = store.reader();
     let mut worker: Option<Sha256Hex> = None;
+    let mut remarks = Vec::new();
     for file in files::files(home)? {
         let package = files::read(home, &file)?;
         let standing =
             declarations::standing(&reader, &package).await.map_err(|error| Failure::internal(&error))?;
         if standing != Standing::NotInstalled {
+            remarks.extend(files::difference(home, &file, &package, &standing));
             continue;
         }
         let sha256 = match worker.take() {
@@ -144,7 +146,7 @@ async fn install(home: &Home, store: &Store, printer: Printer) -> Result<(), Fai
         }
         worker = Some(sha256);
     }
-    for remark in files::differences(home, &reader).await? {
+    for remark in remarks {
         printer.remark(&remark);
     }
     Ok(())

@@ -176,24 +176,29 @@ pub async fn differences(home: &Home, reader: &Reader) -> Result<Vec<String>, Fa
         };
         let standing =
             declarations::standing(reader, &package).await.map_err(|error| Failure::internal(&error))?;
-        let name = file.strip_prefix(&home.path).unwrap_or(&file).display().to_string();
-        let version = package.declaration().version();
-        match standing {
-            Standing::Active | Standing::NotInstalled => {}
-            Standing::Newer { active } => remarks.push(format!(
-                "{name} holds v{version}, v{active} is active: thought declaration-activate {}",
-                file.display()
-            )),
-            Standing::Changed { active } => remarks.push(format!(
-                "{name} or its prompt differs from the active v{active}: set version: {}, then thought \
-                 declaration-activate {}",
-                active + 1,
-                file.display()
-            )),
-            Standing::Older { active } => {
-                remarks.push(format!("{name} holds v{version}, v{active} is active: versions only rise"));
-            }
-        }
+        remarks.extend(difference(home, &file, &package, &standing));
     }
     Ok(remarks)
+}
+
+/// What in one file differs from what is active, with the command to run.
+pub fn difference(home: &Home, file: &Path, package: &Package, standing: &Standing) -> Option<String> {
+    let name = file.strip_prefix(&home.path).unwrap_or(file).display();
+    let version = package.declaration().version();
+    match standing {
+        Standing::Active | Standing::NotInstalled => None,
+        Standing::Newer { active } => Some(format!(
+            "{name} holds v{version}, v{active} is active: thought declaration-activate {}",
+            file.display()
+        )),
+        Standing::Changed { active } => Some(format!(
+            "{name} or its prompt differs from the active v{active}: set version: {}, then thought \
+             declaration-activate {}",
+            active + 1,
+            file.display()
+        )),
+        Standing::Older { active } => {
+            Some(format!("{name} holds v{version}, v{active} is active: versions only rise"))
+        }
+    }
 }
