@@ -5,6 +5,7 @@ pub mod args;
 pub mod command;
 pub mod compose;
 pub mod config;
+pub mod crash;
 pub mod demo;
 pub mod doctor;
 pub mod env;
@@ -18,6 +19,7 @@ pub mod model;
 pub mod print;
 pub mod secrets;
 pub mod serve;
+pub mod word;
 
 use std::process::ExitCode;
 

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::command::declaration as files;
 use crate::compose::{SystemClock, open_store, worker_sha256};
+use crate::crash::EnvironmentPoints;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
 use crate::jail::{self, Jailer};
@@ -265,7 +266,7 @@ async fn consume(
         images: Arc::new(NoImages),
         clock: Arc::new(SystemClock),
         sleeper: Arc::new(TokioSleeper),
-        crash: hardening::crash_points(),
+        crash: Arc::new(EnvironmentPoints::of_this_process()),
         settings,
     };
     let consumer =

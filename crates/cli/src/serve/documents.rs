@@ -4,25 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use thought_authority::filesystem::{FilesystemConnector, Refreshed, ScanError, ScanReport};
-use thought_authority::lock::{self, LockError, OwnEvidence};
-use thought_authority::root::ContextRoot;
+use thought_authority::filesystem::{Refreshed, ScanError, ScanReport};
+use thought_authority::lock::{self, LockError};
 use thought_authority::watch::RootWatch;
 use thought_runtime::port::{Documents, DocumentsError};
 use thought_store::{BoxFuture, Store};
 use thought_telegram::stop::Stop;
 use tokio::task::JoinSet;
 
-use crate::compose::SystemClock;
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Failure, chain};
 use crate::home::Home;
 use crate::print::Printer;
+use crate::word::{self, scan_failure};
 
 /// The documents of a home.
 #[derive(Debug)]
 pub(super) struct ScannedDocuments {
-    connector: FilesystemConnector,
-    evidence: OwnEvidence,
+    documents: word::Documents,
 }
 
 impl ScannedDocuments {
@@ -31,19 +29,12 @@ impl ScannedDocuments {
     /// # Errors
     /// [`Failure`]: a root that is a link or no folder (3).
     pub(super) fn open(home: &Home, store: &Store) -> Result<Self, Failure> {
-        let config = &home.config.context;
-        let root = ContextRoot::open(&home.path, &config.root)
-            .map_err(|error| Failure::refused(error.reason(), chain(&error)))?;
-        let evidence = OwnEvidence::of_this_process(token()?).map_err(|error| Failure::internal(&error))?;
-        let handles = (store.filesystem(), store.reader());
-        let connector = FilesystemConnector::new(
-            Arc::new(root),
-            evidence.clone(),
-            config.max_file_bytes,
-            handles,
-            Arc::new(SystemClock),
-        );
-        Ok(Self { connector, evidence })
+        Ok(Self { documents: word::Documents::open(home, store)? })
+    }
+
+    /// What this process holds of the context root.
+    pub(super) fn documents(&self) -> &word::Documents {
+        &self.documents
     }
 
     /// The scan at start.
@@ -51,7 +42,7 @@ impl ScannedDocuments {
     /// # Errors
     /// [`Failure`] when the root cannot be scanned; a lock that stays held is a remark.
     pub(super) async fn first_scan(&self, printer: Printer) -> Result<(), Failure> {
-        match self.connector.refresh().await {
+        match self.documents.connector.refresh().await {
             Ok(Refreshed::Scanned(report)) => {
                 for (path, reason) in &report.refused {
                     printer.remark(&format!("document {path} is not admitted: {reason}"));
@@ -63,13 +54,13 @@ impl ScannedDocuments {
                 printer.remark("another process holds the lock of the context root; it is scanned later");
                 Ok(())
             }
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(scan_failure(&error)),
         }
     }
 
     /// Scans after every notification, until told to stop.
     pub(super) fn follow(self: Arc<Self>, tasks: &mut JoinSet<Result<(), Failure>>, stop: Stop) {
-        let root = self.connector.root().clone();
+        let root = self.documents.connector.root().clone();
         let watch = match RootWatch::start(&root) {
             Ok(watch) => Some(watch),
             Err(error) => {
@@ -101,7 +92,7 @@ impl ScannedDocuments {
     }
 
     async fn look(&self) {
-        if let Err(error) = self.connector.refresh().await {
+        if let Err(error) = self.documents.connector.refresh().await {
             tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
         }
     }
@@ -110,7 +101,7 @@ impl ScannedDocuments {
 impl Documents for ScannedDocuments {
     fn refresh(&self) -> BoxFuture<'_, Result<(), DocumentsError>> {
         Box::pin(async move {
-            match self.connector.refresh().await {
+            match self.documents.connector.refresh().await {
                 // Another process writes: the versions that the store names now are whole, and are what counts.
                 Ok(Refreshed::Unchanged | Refreshed::Scanned(_) | Refreshed::LockHeld) => Ok(()),
                 Err(error) => {
@@ -136,43 +127,16 @@ const fn code(error: &ScanError) -> &'static str {
     }
 }
 
-/// 32 hex digits that nobody else has.
-fn token() -> Result<String, Failure> {
-    let mut bytes = [0_u8; 16];
-    let filled = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
-    match filled {
-        Ok(16) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-        Ok(_) | Err(_) => {
-            Err(Failure::new(Exit::Machine, "no-randomness", "ask the system for random bytes"))
-        }
-    }
-}
-
-fn failure(error: &ScanError) -> Failure {
-    let message = chain(error);
-    match error {
-        ScanError::Lock(LockError::Held) => Failure::new(Exit::Conflict, "lock-held", message),
-        ScanError::Lock(LockError::RootMoved) => Failure::new(Exit::Conflict, "root-moved", message),
-        ScanError::Lock(LockError::CannotWrite(_)) => Failure::new(Exit::Machine, "cannot-write", message)
-            .hint("see that the disk that holds the home can be written and has some space left"),
-        ScanError::Lock(LockError::Invalid { .. }) => Failure::refused("lock-invalid", message)
-            .hint("look who wrote .thought.lock in the context root; empty it once no process uses it"),
-        ScanError::Root(root) => Failure::refused(root.reason(), message),
-        ScanError::Walk(_) => Failure::refused("unwalkable", message),
-        _ => Failure::internal(error),
-    }
-}
-
 /// `scan`.
 ///
 /// # Errors
 /// [`Failure`]: the lock stays held (4) or is invalid (3), a root that is a link or no folder (3).
 pub async fn scan_once(home: &Home, store: &Store, printer: Printer) -> Result<(), Failure> {
-    let documents = ScannedDocuments::open(home, store)?;
+    let documents = word::Documents::open(home, store)?;
     let wait = Duration::from_secs(thought_protocol::limits::SCAN_LOCK_WAIT_SECONDS_MAX);
     let taken = lock::acquire_within(documents.connector.root(), &documents.evidence, wait).await;
-    let guard = taken.map_err(|error| failure(&ScanError::Lock(error)))?;
-    let report = documents.connector.scan(&guard).await.map_err(|error| failure(&error))?;
+    let guard = taken.map_err(|error| scan_failure(&ScanError::Lock(error)))?;
+    let report = documents.connector.scan(&guard).await.map_err(|error| scan_failure(&error))?;
     drop(guard);
     print(&report, printer)
 }
