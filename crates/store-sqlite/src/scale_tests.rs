@@ -103,7 +103,7 @@ async fn turn(store: &SqliteStore, number: i64) {
     store.run_counts().await.unwrap();
     store.consumers().await.unwrap();
     store.event_count().await.unwrap();
-    store.unfinished_deliveries(telegram(), 10).await.unwrap();
+    store.unfinished_deliveries(telegram(), vec![], 10).await.unwrap();
 }
 
 async fn settle_and_deliver(

@@ -12,9 +12,10 @@ use thought_protocol::{DocumentId, EventId, RunId, VersionId};
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
-    AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DocumentRow, EventFilter,
-    HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow,
-    ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
+    AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
+    DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
+    ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
+    SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -347,8 +348,13 @@ impl Reads for SqliteStore {
     fn delivery(&self, cause: EventId, kind: DeliveryKind) -> Answer<'_, Option<DeliveryRow>> {
         self.read(move |s| read::channel::delivery(s, &cause, kind))
     }
-    fn unfinished_deliveries(&self, channel: SourceName, limit: u32) -> Answer<'_, Vec<DeliveryRow>> {
-        self.read(move |s| read::channel::unfinished(s, &channel, limit))
+    fn unfinished_deliveries(
+        &self,
+        channel: SourceName,
+        states: Vec<DeliveryState>,
+        limit: u32,
+    ) -> Answer<'_, Vec<DeliveryRow>> {
+        self.read(move |s| read::channel::unfinished(s, &channel, &states, limit))
     }
     fn reply_state(&self, output: EventId) -> Answer<'_, ReplyState> {
         self.read(move |s| read::channel::reply_state(s, &output))

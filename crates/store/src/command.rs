@@ -351,7 +351,7 @@ pub enum Op {
         kind: DeliveryKind,
         /// The new state.
         to: DeliveryState,
-        /// Reason code of `refused` and `uncertain`.
+        /// Reason code of `refused` and `uncertain`, and of a delivery on its way that waits.
         reason: Option<String>,
         /// The receipt of `delivered`, appended in the same commit.
         receipt: Option<EventId>,

@@ -15,10 +15,10 @@ use tokio::sync::watch;
 
 use crate::command::Commit;
 use crate::row::{
-    Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DocumentRow,
-    EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter, ProposalRow,
-    RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow,
-    VersionRow,
+    Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
+    DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
+    ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
+    SpoolRow, UsageRow, VersionRow,
 };
 
 /// A boxed future, so that engines are objects.
@@ -236,8 +236,13 @@ pub trait Reads: Send + Sync + Debug + 'static {
     fn cursor(&self, name: String) -> Answer<'_, u64>;
     /// A delivery.
     fn delivery(&self, cause: EventId, kind: DeliveryKind) -> Answer<'_, Option<DeliveryRow>>;
-    /// Deliveries of a channel that are not delivered: on their way, uncertain or refused; oldest first.
-    fn unfinished_deliveries(&self, channel: SourceName, limit: u32) -> Answer<'_, Vec<DeliveryRow>>;
+    /// Deliveries of a channel that are not delivered and stand in one of these states (none: in any), oldest first.
+    fn unfinished_deliveries(
+        &self,
+        channel: SourceName,
+        states: Vec<DeliveryState>,
+        limit: u32,
+    ) -> Answer<'_, Vec<DeliveryRow>>;
     /// What became of an output.
     fn reply_state(&self, output: EventId) -> Answer<'_, ReplyState>;
     /// Requests and tokens by day, newest day first, at most `days` days.

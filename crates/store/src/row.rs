@@ -378,7 +378,7 @@ pub struct DeliveryRow {
     pub thread: Option<i64>,
     /// Where it stands.
     pub state: DeliveryState,
-    /// Reason code of `refused` and `uncertain`.
+    /// Reason code of `refused` and `uncertain`, and of a delivery on its way that waits.
     pub reason: Option<String>,
     /// Its receipt.
     pub receipt: Option<EventId>,

@@ -57,8 +57,8 @@ pub const SPOOL_RETRY_FIRST_MS: u64 = 500;
 /// How long an album is collected after its newest part, milliseconds.
 pub const ALBUM_QUIET_MS: u64 = 2_000;
 
-/// A wait that Telegram asks for, from which on it is recorded before the pause that the message was not sent,
-/// milliseconds: below, the two commits would cost more than a person's look at the rare delivery that is cut off there.
+/// A wait from which on it is recorded before the pause that the message was not sent, milliseconds: below, the two
+/// commits would cost more than a person's look at the rare delivery that is cut off there.
 pub const LONG_PAUSE_MS: u64 = 2_000;
 /// Events that are read in one go.
 pub const DISPATCH_PAGE: u32 = 64;

@@ -127,8 +127,8 @@ async fn a_chat_that_has_to_wait_holds_up_no_other_and_is_sent_once() {
     let other = world.turn(2, 1, "other").await;
     world.wait_for_delivery(&other, DeliveryState::Delivered).await;
     let row = world.delivery(&waits, DeliveryKind::Reply).await.unwrap();
-    assert_eq!((row.state, row.reason.as_deref()), (DeliveryState::Uncertain, Some("not-sent")));
-    assert_eq!(row.chunks[0].state, ChunkState::Uncertain);
+    assert_eq!((row.state, row.reason.as_deref()), (DeliveryState::Sending, Some("retry-after")));
+    assert_eq!(row.chunks[0].state, ChunkState::Pending);
     assert_eq!(world.delivery(&behind, DeliveryKind::Reply).await, None);
     world.wait_for_delivery(&behind, DeliveryState::Delivered).await;
     let texts: Vec<_> = world.bot.sent().into_iter().map(|sent| sent.text).collect();

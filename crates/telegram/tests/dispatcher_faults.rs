@@ -130,8 +130,12 @@ async fn killed_while_it_waits_it_is_sent_once_by_the_next_one() {
     world.bot.fail("sendMessage", Failure::Delay(Duration::ZERO));
     world.bot.fail("sendMessage", Failure::TooManyRequests { retry_after_seconds: 3_000 });
     let output = world.turn(4242, 1, &"a".repeat(5_000)).await;
-    let row = world.wait_for_delivery(&output, DeliveryState::Uncertain).await;
-    assert_eq!(row.reason.as_deref(), Some("not-sent"));
+    world
+        .wait_until("a pause on record", async || {
+            let row = world.delivery(&output, DeliveryKind::Reply).await;
+            row.is_some_and(|row| row.reason.is_some() && row.state == DeliveryState::Sending)
+        })
+        .await;
     running.kill().await;
     assert_eq!(world.bot.sent().len(), 1);
     let running = world.dispatch();

@@ -125,11 +125,17 @@ pub(crate) fn delivery(
 pub(crate) fn unfinished(
     s: Session<'_>,
     channel: &SourceName,
+    states: &[DeliveryState],
     limit: u32,
 ) -> Result<Vec<DeliveryRow>, StoreError> {
+    let words: Vec<String> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
+    let wanted = match words.as_slice() {
+        [] => String::new(),
+        words => format!("AND deliveries.state IN ({})", words.join(", ")),
+    };
     let sql = format!(
         "{SELECT_DELIVERY} WHERE deliveries.channel = (SELECT id FROM sources WHERE name = ?1)
-           AND deliveries.state <> 'delivered' ORDER BY deliveries.ordinal LIMIT ?2"
+           AND deliveries.state <> 'delivered' {wanted} ORDER BY deliveries.ordinal LIMIT ?2"
     );
     let found = s.all(&sql, params![channel.as_str(), limit], decode_delivery)?;
     found.into_iter().map(|found| with_chunks(s, found)).collect()

@@ -128,6 +128,16 @@ impl Dispatcher {
         self.writer.commit_one(ops).await
     }
 
+    /// Records that a chunk was certainly not sent after all, and why it waits: it is due again, and so is the delivery.
+    ///
+    /// # Errors
+    /// As [`Dispatcher::sending`].
+    pub async fn not_sent(&self, chunk: ChunkRef, reason: &str) -> Result<(), StoreError> {
+        let delivery = Self::delivery_op(&chunk, DeliveryState::Sending, Some(reason), None);
+        let ops = vec![Self::chunk_op(chunk, ChunkState::Sending, ChunkState::Pending, None), delivery];
+        self.writer.commit(ops).await.map(drop)
+    }
+
     /// Records that a chunk may or may not have arrived.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ pub(super) async fn a_delivery_goes_chunk_by_chunk(engine: Arc<dyn Engine>) {
     let told: Vec<_> =
         row.chunks.iter().map(|chunk| (chunk.ordinal, chunk.utf16_length, chunk.message)).collect();
     assert_eq!(told, [(0, 4096, Some(500)), (1, 17, Some(501))]);
-    assert!(engine.unfinished_deliveries(telegram(), 10).await.unwrap().is_empty());
+    assert!(engine.unfinished_deliveries(telegram(), vec![], 10).await.unwrap().is_empty());
     // Done is done.
     refused(&engine, vec![delivery(&output, DeliveryState::Sending, None)], Precondition::DeliveryState)
         .await;
@@ -135,7 +135,7 @@ pub(super) async fn an_uncertain_chunk_is_confirmed_or_sent_again(engine: Arc<dy
     let uncertain =
         vec![chunk(&output, 0, Sending, Uncertain), delivery(&output, DeliveryState::Uncertain, None)];
     done(&engine, uncertain.clone()).await;
-    let waiting = engine.unfinished_deliveries(telegram(), 10).await.unwrap();
+    let waiting = engine.unfinished_deliveries(telegram(), vec![], 10).await.unwrap();
     assert_eq!((waiting.len(), waiting[0].state), (1, DeliveryState::Uncertain));
     done(
         &engine,
@@ -157,6 +157,28 @@ pub(super) async fn an_uncertain_chunk_is_confirmed_or_sent_again(engine: Arc<dy
     assert_eq!((row.chunks[0].message, row.chunks[0].confirmed_by.as_deref()), (None, Some("alex")));
 }
 
+pub(super) async fn a_chunk_that_was_not_sent_waits_and_is_sent_again(engine: Arc<dyn Engine>) {
+    use ChunkState::{Pending, Sending};
+    let output = output(&engine).await;
+    done(&engine, vec![open(&output, REPLY, &[2])]).await;
+    let reason = Some("retry-after".to_owned());
+    let waits = Op::MoveDelivery {
+        cause: output.clone(),
+        kind: REPLY,
+        to: DeliveryState::Sending,
+        reason: reason.clone(),
+        receipt: None,
+    };
+    done(&engine, vec![chunk(&output, 0, Sending, Pending), waits]).await;
+    let row = engine.delivery(output.clone(), REPLY).await.unwrap().unwrap();
+    assert_eq!((row.state, row.reason, row.chunks[0].state), (DeliveryState::Sending, reason, Pending));
+    assert_eq!(engine.reply_state(output.clone()).await.unwrap(), ReplyState::Sending);
+    let again = vec![chunk(&output, 0, Pending, Sending), delivery(&output, DeliveryState::Sending, None)];
+    done(&engine, again).await;
+    let row = engine.delivery(output, REPLY).await.unwrap().unwrap();
+    assert_eq!((row.reason, row.chunks[0].state), (None, Sending));
+}
+
 pub(super) async fn a_refused_delivery_stays_unfinished(engine: Arc<dyn Engine>) {
     let output = output(&engine).await;
     done(&engine, vec![open(&output, REPLY, &[2])]).await;
@@ -165,9 +187,21 @@ pub(super) async fn a_refused_delivery_stays_unfinished(engine: Arc<dyn Engine>)
         delivery(&output, DeliveryState::Refused, None),
     ];
     done(&engine, ops).await;
-    let rows = engine.unfinished_deliveries(telegram(), 10).await.unwrap();
+    let rows = engine.unfinished_deliveries(telegram(), vec![], 10).await.unwrap();
     assert_eq!((rows.len(), rows[0].reason.as_deref()), (1, Some("forbidden")));
-    assert!(engine.unfinished_deliveries(telegram(), 0).await.unwrap().is_empty());
+    assert!(engine.unfinished_deliveries(telegram(), vec![], 0).await.unwrap().is_empty());
+    // What is asked for is found behind what is not.
+    let waits = answered(&engine, 2).await.2;
+    done(&engine, vec![open(&waits, REPLY, &[2])]).await;
+    for (states, found) in [
+        (vec![DeliveryState::Sending], vec![&waits]),
+        (vec![DeliveryState::Refused], vec![&output]),
+        (vec![DeliveryState::Uncertain, DeliveryState::Delivered], vec![]),
+        (vec![DeliveryState::Refused, DeliveryState::Sending], vec![&output, &waits]),
+    ] {
+        let rows = engine.unfinished_deliveries(telegram(), states, 10).await.unwrap();
+        assert!(rows.iter().map(|row| &row.cause).eq(found), "{rows:?}");
+    }
     assert_eq!(engine.reply_state(output).await.unwrap(), ReplyState::NotDelivered);
 }
 
@@ -210,8 +244,13 @@ pub(super) async fn notices_and_replies_of_one_cause_are_apart(engine: Arc<dyn E
     done(&engine, vec![open(&output, DeliveryKind::RunFailed, &[9])]).await;
     assert_eq!(engine.delivery(output.clone(), REPLY).await.unwrap(), None);
     done(&engine, vec![open(&output, REPLY, &[2])]).await;
-    assert_eq!(engine.unfinished_deliveries(telegram(), 10).await.unwrap().len(), 2);
-    let kinds: Vec<_> =
-        engine.unfinished_deliveries(telegram(), 1).await.unwrap().iter().map(|row| row.kind).collect();
+    assert_eq!(engine.unfinished_deliveries(telegram(), vec![], 10).await.unwrap().len(), 2);
+    let kinds: Vec<_> = engine
+        .unfinished_deliveries(telegram(), vec![], 1)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.kind)
+        .collect();
     assert_eq!(kinds, [DeliveryKind::RunFailed]);
 }

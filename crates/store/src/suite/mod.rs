@@ -114,8 +114,8 @@ impl Group {
             ],
             Self::Deliveries => cases![
                 deliveries: a_delivery_goes_chunk_by_chunk, a_delivery_is_opened_once, a_chunk_moves_only_from_where_it_stands,
-                an_uncertain_chunk_is_confirmed_or_sent_again, a_refused_delivery_stays_unfinished,
-                what_became_of_an_output, notices_and_replies_of_one_cause_are_apart,
+                an_uncertain_chunk_is_confirmed_or_sent_again, a_chunk_that_was_not_sent_waits_and_is_sent_again,
+                a_refused_delivery_stays_unfinished, what_became_of_an_output, notices_and_replies_of_one_cause_are_apart,
             ],
             Self::History => cases![
                 history: turns_come_oldest_first_up_to_the_limit, conversations_count_their_own_turns,

@@ -26,9 +26,8 @@ use crate::ingress::ChannelState;
 use crate::notices::Switches;
 use crate::stop::{Backoff, Next, Stop};
 
-/// Reason of a delivery that was left because the process ended in good order, or that waits because Telegram asked for
-/// it: the chunk was certainly not sent, and the next dispatcher goes on with it.
-pub(super) const NOT_SENT: &str = "not-sent";
+/// Reason of a delivery that was left because the process ended in good order: the next dispatcher goes on with it.
+const STOPPED: &str = "stopped";
 /// Reason of a delivery whose process died between the record of a send and the record of its outcome.
 pub(super) const INTERRUPTED: &str = "interrupted";
 /// Reason of a delivery to a chat that is not admitted any more.
@@ -287,19 +286,19 @@ impl Desk {
         };
         loop {
             let sent = sender.send(message, stop).await;
-            let Sent::Later { pause } = sent else { return Ok(sent) };
+            let Sent::Later { pause, code } = sent else { return Ok(sent) };
             let chunk = parcel.chunk(ordinal);
-            self.record(stop, || self.ledger.uncertain(chunk.clone(), NOT_SENT)).await?;
+            self.record(stop, || self.ledger.not_sent(chunk.clone(), code)).await?;
             if stop.pause(pause).await == Next::Stop {
                 return Ok(sent);
             }
-            self.record(stop, || self.ledger.sending(chunk.clone(), ChunkState::Uncertain)).await?;
+            self.record(stop, || self.ledger.sending(chunk.clone(), ChunkState::Pending)).await?;
         }
     }
 
     /// Leaves a chunk that was certainly not sent to the next dispatcher.
     async fn leave(&self, chunk: ChunkRef, stop: &Stop) -> Result<End, DeliverError> {
-        self.record(stop, || self.ledger.uncertain(chunk.clone(), NOT_SENT)).await?;
+        self.record(stop, || self.ledger.not_sent(chunk.clone(), STOPPED)).await?;
         Ok(End::Left)
     }
 

@@ -35,7 +35,7 @@ use crate::limits::{
 use crate::notices::Switches;
 use crate::stop::{Backoff, Next, Stop};
 use board::{Begin, Board, Job, Progress};
-use deliver::{Desk, INTERRUPTED, NOT_SENT, chunk_ref};
+use deliver::{Desk, INTERRUPTED, chunk_ref};
 use letter::{FOLLOWED, letter_of};
 
 pub use deliver::DeliverError;
@@ -182,7 +182,8 @@ impl Dispatcher {
         shift.board = Board::default();
         shift.progress.begin_at(desk.reader.cursor(desk.ledger.name()).await?);
         let channel = desk.ledger.channel().clone();
-        for row in desk.reader.unfinished_deliveries(channel, UNFINISHED_MAX).await? {
+        let begun = vec![DeliveryState::Sending];
+        for row in desk.reader.unfinished_deliveries(channel, begun, UNFINISHED_MAX).await? {
             if let Some(job) = self.left_over(&row).await? {
                 shift.board.push(job);
             }
@@ -194,20 +195,12 @@ impl Dispatcher {
     /// uncertain; what was certainly not sent goes on.
     async fn left_over(&self, row: &DeliveryRow) -> Result<Option<Job>, StoreError> {
         let stands = |state| row.chunks.iter().position(|chunk| chunk.state == state);
-        let (ordinal, from) = match row.state {
-            DeliveryState::Sending => {
-                if let Some(ordinal) = stands(ChunkState::Sending) {
-                    self.interrupted(row, ordinal).await?;
-                    return Ok(None);
-                }
-                (stands(ChunkState::Pending), ChunkState::Pending)
-            }
-            DeliveryState::Uncertain if row.reason.as_deref() == Some(NOT_SENT) => {
-                (stands(ChunkState::Uncertain), ChunkState::Uncertain)
-            }
-            DeliveryState::Uncertain | DeliveryState::Refused | DeliveryState::Delivered => return Ok(None),
-        };
-        let Some(ordinal) = ordinal.and_then(|ordinal| u32::try_from(ordinal).ok()) else { return Ok(None) };
+        if let Some(ordinal) = stands(ChunkState::Sending) {
+            self.interrupted(row, ordinal).await?;
+            return Ok(None);
+        }
+        let ordinal = stands(ChunkState::Pending).and_then(|ordinal| u32::try_from(ordinal).ok());
+        let (Some(ordinal), from) = (ordinal, ChunkState::Pending) else { return Ok(None) };
         let Some(event) = self.desk.reader.event(row.cause.clone()).await? else { return Ok(None) };
         let channel = self.desk.ledger.channel();
         match letter_of(&self.desk.reader, channel, ALL_ON, &event).await {

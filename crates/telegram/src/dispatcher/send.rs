@@ -35,6 +35,8 @@ pub(super) enum Sent {
     Later {
         /// How long, at least [`LONG_PAUSE_MS`].
         pause: Duration,
+        /// Reason code.
+        code: &'static str,
     },
 }
 
@@ -97,8 +99,8 @@ impl<'a> Sender<'a> {
                     let asked = Duration::from_secs(after_s);
                     let pause = self.backoff.next_pause().max(asked);
                     self.tell(message.chat, error, pause);
-                    if asked >= Duration::from_millis(LONG_PAUSE_MS) {
-                        return Sent::Later { pause };
+                    if pause >= Duration::from_millis(LONG_PAUSE_MS) {
+                        return Sent::Later { pause, code };
                     }
                     if stop.pause(pause).await == Next::Stop {
                         return Sent::Not;
