@@ -11,11 +11,13 @@ use crate::event::{Actor, EventType, SourceName, StoredEvent};
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
+mod again;
 mod outputs;
 mod person;
 mod sources;
 mod system;
 
+pub use again::{AgainError, Identity, again, difference, drafted_from};
 pub use outputs::{
     Ending, correction_proposed, derived_agent_message, focus_proposed, memory_change_proposed, observation,
     output_id, run_completed, run_ended,

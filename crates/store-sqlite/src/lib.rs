@@ -5,6 +5,7 @@
 //! that links SQLite; no SQL text, row or value of it ever reaches an error or a log.
 
 mod apply;
+mod audit;
 mod counters;
 mod failure;
 mod faults;

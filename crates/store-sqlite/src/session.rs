@@ -18,6 +18,14 @@ impl<'a> Session<'a> {
         Self { connection, totals }
     }
 
+    /// The same counters over another connection.
+    pub(crate) fn elsewhere<'b>(&self, connection: &'b Connection) -> Session<'b>
+    where
+        'a: 'b,
+    {
+        Session { connection, totals: self.totals }
+    }
+
     /// The first row of a query, read strictly.
     pub(crate) fn first<T>(
         &self,

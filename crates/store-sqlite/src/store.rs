@@ -9,6 +9,7 @@ use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload::DeliveryKind;
 use thought_contract::run::RunState;
 use thought_protocol::{DocumentId, EventId, RunId, VersionId};
+use thought_store::audit::Audit;
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
@@ -203,6 +204,10 @@ impl Reads for SqliteStore {
     }
     fn counters(&self) -> Counters {
         self.totals.snapshot()
+    }
+
+    fn audit(&self) -> Answer<'_, Audit> {
+        self.read(crate::audit::audit)
     }
 
     fn event(&self, id: EventId) -> Answer<'_, Option<StoredEvent>> {

@@ -13,6 +13,7 @@ use thought_contract::run::RunState;
 use thought_protocol::{DocumentId, EventId, RunId, VersionId};
 use tokio::sync::watch;
 
+use crate::audit::Audit;
 use crate::command::Commit;
 use crate::row::{
     Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
@@ -135,6 +136,9 @@ pub trait Reads: Send + Sync + Debug + 'static {
     fn news(&self) -> News;
     /// What was done so far.
     fn counters(&self) -> Counters;
+    /// Whether everything is what was written: every hash and chain, each event drafted again, and the rows beside the log.
+    /// Reads one state of the whole store, and costs as much as it holds.
+    fn audit(&self) -> Answer<'_, Audit>;
 
     /// An event.
     fn event(&self, id: EventId) -> Answer<'_, Option<StoredEvent>>;

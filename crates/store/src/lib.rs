@@ -4,6 +4,7 @@
 //! Links no database. An engine implements [`engine::Engine`]; [`Store`] cuts the handles, and only the binary's
 //! composition holds a whole [`Store`]. There is no generic append: what a room may write is the handle it is given.
 
+pub mod audit;
 pub mod command;
 pub mod engine;
 pub mod handle;
