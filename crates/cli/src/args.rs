@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{LogFormat, LogLevel};
+use crate::socket::WAIT_SECONDS_MAX;
 
 /// A private assistant in Telegram that remembers, and cannot rewrite its own memory.
 #[derive(Debug, Parser)]
@@ -76,6 +77,56 @@ pub struct Page {
     /// At most this many rows [default: 50 printed, all with --json]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: Option<u32>,
+}
+
+/// A private message of an agent, and how far its answer is followed.
+#[derive(Debug, Clone, Args)]
+pub struct AgentSend {
+    /// The sending agent's id
+    #[arg(long, value_name = "ID")]
+    pub from: String,
+    /// The receiving agent's id
+    #[arg(long, value_name = "ID")]
+    pub to: String,
+    /// The thread that the message belongs to
+    #[arg(long, value_name = "ID")]
+    pub thread: String,
+    /// The message's id: the same one again is the same message
+    #[arg(long, value_name = "ID")]
+    pub message_id: String,
+    /// A file of your own with the text, which nobody else can write
+    #[arg(long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Wait this long for the end of its run, seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=WAIT_SECONDS_MAX))]
+    pub wait_seconds: Option<u64>,
+    /// Print the response
+    #[arg(long)]
+    pub show_response: bool,
+    /// Consent
+    #[command(flatten)]
+    pub acknowledge: Acknowledge,
+    /// Through the agent's socket, without a home
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Refused: what stands on a command line is seen by everybody
+    #[arg(long, hide = true)]
+    pub text: Option<SeenText>,
+    /// Refused, as above
+    #[arg(hide = true)]
+    pub words: Vec<SeenText>,
+}
+
+/// Text on a command line, where it has no place; it is dropped unseen.
+#[derive(Debug, Clone)]
+pub struct SeenText;
+
+impl std::str::FromStr for SeenText {
+    type Err = std::convert::Infallible;
+
+    fn from_str(_unseen: &str) -> Result<Self, Self::Err> {
+        Ok(Self)
+    }
 }
 
 /// What to do.
@@ -195,6 +246,14 @@ pub enum Command {
         /// Consent
         #[command(flatten)]
         acknowledge: Acknowledge,
+    },
+    /// Send a private message as an agent, and with a wait read its one response
+    AgentSend(AgentSend),
+    /// Run the consumer of one declaration as a process of its own
+    Consume {
+        /// The declaration
+        #[arg(long, value_name = "ID")]
+        agent: String,
     },
     /// Validate a declaration
     DeclarationCheck {

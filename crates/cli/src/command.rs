@@ -5,6 +5,7 @@ pub mod context;
 pub mod declaration;
 pub mod events;
 pub mod lineage;
+pub mod mail;
 pub mod proposals;
 pub mod resolve;
 pub mod runs;

@@ -4,12 +4,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use thought_contract::declaration::ContextKind;
 use thought_contract::time::{Clock, Timestamp};
+use thought_runtime::declarations::Package;
 use thought_store::Store;
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
-use crate::args::{Acknowledge, Cli, Command, Global};
-use crate::command::{completions, context, declaration, events, lineage, proposals, runs, status};
+use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
+use crate::command::{completions, context, declaration, events, lineage, mail, proposals, runs, status};
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
 use crate::lock::{self, RoleLock, Taken};
@@ -62,6 +64,9 @@ pub fn run(cli: Cli, printer: Printer) -> Result<(), Failure> {
             Ok(())
         }
         Command::Demo => demo::run(&global, printer),
+        Command::AgentSend(options) if options.socket.is_some() => {
+            mail_through_socket(&global, printer, &options)
+        }
         command => in_home(&global, printer, command),
     }
 }
@@ -72,6 +77,12 @@ fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Fa
     logging::start(global.log_level.unwrap_or(log.level), global.log_format.unwrap_or(log.format));
     match command {
         Command::Serve => serve::run(home, printer),
+        Command::Consume { agent } => serve::alone::run(home, printer, &agent),
+        Command::AgentSend(options) => {
+            let errand = mail::errand(&options)?;
+            mail::check_owner(&home, &errand)?;
+            block_on(async { mail::send(&open_store(&home)?, printer, &errand).await })
+        }
         Command::Doctor { who: false } => block_on(doctor::run(&home, printer)),
         Command::DeclarationCheck { file } => declaration::check(&home, printer, &file),
         command => {
@@ -79,6 +90,16 @@ fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Fa
             block_on(with_store(&home, &store, printer, command))
         }
     }
+}
+
+/// `agent-send` of an agent's own account: it has no home, so nothing of one is looked at.
+fn mail_through_socket(global: &Global, printer: Printer, options: &AgentSend) -> Result<(), Failure> {
+    logging::start(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
+    let Some(socket) = &options.socket else {
+        return Err(Failure::new(Exit::Internal, "internal", "dispatch a command"));
+    };
+    let errand = mail::errand(options)?;
+    block_on(mail::send_through(socket, printer, &errand))
 }
 
 async fn with_store(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
@@ -114,7 +135,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::DeclarationList => declaration::list(home, reader, printer).await,
         Command::DeclarationActivate { file } => {
             let package = declaration::read(home, &file)?;
-            let _locks = quiet(home)?;
+            let _locks = quiet(home, &package)?;
             let worker = worker_sha256(home)?;
             let activator = store.activator();
             let handles = (reader, &activator);
@@ -125,6 +146,8 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::Init { .. }
         | Command::Demo
         | Command::Serve
+        | Command::Consume { .. }
+        | Command::AgentSend(_)
         | Command::DeclarationCheck { .. }
         | Command::Completions { .. }
         | Command::Man { .. } => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
@@ -141,22 +164,26 @@ const fn consent(acknowledge: Acknowledge) -> Consent {
     if acknowledge.acknowledged { Consent::Given } else { Consent::ToBeAsked }
 }
 
-/// Every role of the home, for a change that wants them all away.
-const ROLES: [&str; 3] = ["ingress", "dispatch", "consume"];
-
-/// Holds every role, so that nothing runs on this home meanwhile.
+/// Holds what works on the declaration of a package, so that nothing of it runs meanwhile: its consumer, and for a
+/// channel's declaration the roles of the channel. Messages of agents need no more: what lies above the point where the
+/// version before stopped belongs to the new one.
 ///
 /// # Errors
-/// [`Failure`] (4) when a role is at work.
-pub fn quiet(home: &Home) -> Result<Vec<RoleLock>, Failure> {
+/// [`Failure`] (4) when such a role is at work.
+pub fn quiet(home: &Home, package: &Package) -> Result<Vec<RoleLock>, Failure> {
+    let declaration = package.declaration();
+    let mut roles = vec![lock::consumer(declaration.id().as_str())];
+    if declaration.context() == ContextKind::TelegramConversation {
+        roles.extend(["ingress", "dispatch"].map(str::to_owned));
+    }
     let mut locks = Vec::new();
-    for role in ROLES {
-        match lock::take(home, role)? {
+    for role in roles {
+        match lock::take(home, &role)? {
             Taken::Ours(lock) => locks.push(lock),
             Taken::Held => {
                 let message = format!("the role {role} is at work on this home");
                 return Err(Failure::new(Exit::Conflict, "role-held", message)
-                    .hint("stop thought serve, activate, and start it again"));
+                    .hint("stop the thought serve or thought consume that holds it, activate, and start it again"));
             }
         }
     }

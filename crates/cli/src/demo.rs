@@ -101,7 +101,7 @@ async fn show(path: &Path, printer: Printer) -> Result<(), Failure> {
     show.step("home", &json!({"path": shown}), || {
         format!("{}  (a fresh one; kept until you delete it)", shown.display())
     })?;
-    let ready = serve::prepare(home, printer).await?;
+    let mut ready = serve::prepare(home, printer).await?;
     let seal = ready.seal();
     show.step("jail", &json!({"tier": seal.tier.name(), "landlockAbi": seal.landlock_abi}), || {
         let layers = match seal.tier {
@@ -114,7 +114,7 @@ async fn show(path: &Path, printer: Printer) -> Result<(), Failure> {
             seal.landlock_abi
         )
     })?;
-    let roles = serve::start(&ready).await?;
+    let roles = serve::start(&mut ready).await?;
     let outcome = turns(&show, &ready, &servers).await;
     finish(roles, &ready).await;
     outcome?;

@@ -16,8 +16,29 @@ pub enum Exit {
     Conflict = 4,
     /// No such thing.
     NotFound = 5,
+    /// A wait ran out.
+    WaitRanOut = 7,
     /// This machine cannot do it.
     Machine = 8,
+    /// The run that was waited for ended without an answer.
+    NoAnswer = 9,
+}
+
+impl Exit {
+    /// The exit of a code that another process of this binary gave; success and unknown codes are none.
+    pub fn from_code(code: u8) -> Option<Self> {
+        let all = [
+            Self::Internal,
+            Self::Usage,
+            Self::Refused,
+            Self::Conflict,
+            Self::NotFound,
+            Self::WaitRanOut,
+            Self::Machine,
+            Self::NoAnswer,
+        ];
+        all.into_iter().find(|exit| *exit as u8 == code)
+    }
 }
 
 /// A command that did not come about.

@@ -19,6 +19,7 @@ pub mod model;
 pub mod print;
 pub mod secrets;
 pub mod serve;
+pub mod socket;
 pub mod word;
 
 use std::process::ExitCode;

@@ -24,6 +24,11 @@ pub enum Taken {
     Held,
 }
 
+/// The role of one declaration's consumer.
+pub fn consumer(declaration: &str) -> String {
+    format!("consume-{declaration}")
+}
+
 /// Tries to take a role.
 ///
 /// # Errors

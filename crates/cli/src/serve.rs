@@ -3,9 +3,11 @@
 //! It starts the roles, says one line once nothing more can be missing (store, locks, a sealed worker, the documents),
 //! and ends them when it is told to. A role that another process holds is left to its holder.
 
+pub mod alone;
 mod channel;
 mod documents;
 mod hardening;
+pub mod socket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +56,8 @@ pub struct Ready {
     documents: Arc<documents::ScannedDocuments>,
     agents: Vec<String>,
     locks: Vec<RoleLock>,
-    held_elsewhere: Vec<&'static str>,
+    held_elsewhere: Vec<String>,
+    sockets: Vec<socket::Bound>,
 }
 
 /// `serve`.
@@ -63,20 +66,24 @@ pub struct Ready {
 /// [`Failure`]: another `serve` on this home (4), no jail or store (8), a refused declaration (3).
 pub fn run(home: Home, printer: Printer) -> Result<(), Failure> {
     hardening::apply()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
-        .thread_stack_size(STACK_BYTES)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::internal(&error))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let began = tokio::time::Instant::now();
         let ready = prepare(home, printer).await?;
         let signals = Signals::listen()?;
         announce(&ready, printer, began.elapsed())?;
         work(ready, signals).await
     })
+}
+
+/// The runtime that carries roles.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build();
+    built.map_err(|error| Failure::internal(&error))
 }
 
 /// Takes everything that the roles need, in the order in which it is cheap to fail.
@@ -96,18 +103,20 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     install(&home, &store, printer).await?;
     let documents = Arc::new(documents::ScannedDocuments::open(&home, &store)?);
     documents.first_scan(printer).await?;
+    let agents = store.reader().declarations().await?;
+    let agents = agents.into_iter().filter(|row| row.activity == thought_store::row::Activity::Active);
+    let agents: Vec<String> = agents.map(|row| row.id).collect();
     let mut held_elsewhere = Vec::new();
-    for role in ["ingress", "dispatch", "consume"] {
-        match lock::take(&home, role)? {
+    let channel = ["ingress", "dispatch"].map(str::to_owned);
+    for role in channel.into_iter().chain(agents.iter().map(|agent| lock::consumer(agent))) {
+        match lock::take(&home, &role)? {
             Taken::Ours(lock) => locks.push(lock),
             Taken::Held => held_elsewhere.push(role),
         }
     }
-    let agents = store.reader().declarations().await?;
-    let agents = agents.into_iter().filter(|row| row.activity == thought_store::row::Activity::Active);
-    let agents = agents.map(|row| row.id).collect();
+    let sockets = socket::bind(&home, &store).await?;
     let home = Arc::new(home);
-    Ok(Ready { home, store, seal, jail, models, documents, agents, locks, held_elsewhere })
+    Ok(Ready { home, store, seal, jail, models, documents, agents, locks, held_elsewhere, sockets })
 }
 
 fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
@@ -175,8 +184,8 @@ fn announce(ready: &Ready, printer: Printer, took: Duration) -> Result<(), Failu
 }
 
 /// Runs the roles until a signal or until one of them ends by itself, then ends them all.
-async fn work(ready: Ready, mut signals: Signals) -> Result<(), Failure> {
-    let mut roles = start(&ready).await?;
+async fn work(mut ready: Ready, mut signals: Signals) -> Result<(), Failure> {
+    let mut roles = start(&mut ready).await?;
     let ended = tokio::select! {
         () = signals.received() => Ok(()),
         joined = roles.consumers.join_next(), if !roles.consumers.is_empty() => Err(ended_by_itself(joined)),
@@ -226,20 +235,21 @@ async fn end(what: &str, tasks: &mut JoinSet<Result<(), Failure>>) {
 ///
 /// # Errors
 /// [`Failure`] when a role cannot be started.
-pub async fn start(ready: &Ready) -> Result<Roles, Failure> {
+pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     let (stop_consumers, signal) = consumer::stop_switch();
     let (stop_others, word) = tokio::sync::watch::channel(false);
     let stop = Stop::new(word);
-    let is_ours = |role: &str| !ready.held_elsewhere.contains(&role);
+    let sockets = std::mem::take(&mut ready.sockets);
+    let ready = &*ready;
+    let is_ours = |role: &str| !ready.held_elsewhere.iter().any(|held| held == role);
     let mut others = JoinSet::new();
     let own = channel::Own { ingress: is_ours("ingress"), dispatch: is_ours("dispatch") };
     channel::start(ready, &mut others, &stop, own)?;
     let mut consumers = JoinSet::new();
-    if is_ours("consume") {
-        for agent in &ready.agents {
-            consume(ready, agent, signal.clone(), &mut consumers).await?;
-        }
+    for agent in ready.agents.iter().filter(|agent| is_ours(&lock::consumer(agent))) {
+        consume(ready, agent, signal.clone(), &mut consumers).await?;
     }
+    socket::start(sockets, &mut others, &stop);
     ready.documents.clone().follow(&mut others, stop);
     Ok(Roles { consumers, others, stop_consumers, stop_others })
 }

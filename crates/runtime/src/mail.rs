@@ -4,9 +4,11 @@
 //! The routes are code: there is no configuration that opens another. It must never run anything itself, make a message
 //! in another sender's name, or show a text that a completed run of the recipient did not settle.
 
+mod desk;
+
 use thought_contract::declaration::agent_id;
 use thought_contract::draft::{self, DraftError};
-use thought_contract::event::{EventType, PayloadError, StoredEvent};
+use thought_contract::event::{Actor, EventType, PayloadError, Privacy, SourceName, StoredEvent};
 use thought_contract::payload::{AgentMessage, DerivedAgentMessage, OutputContract, RunCompleted};
 use thought_contract::run::RunState;
 use thought_contract::time::Clock;
@@ -18,6 +20,8 @@ use thought_store::row::{Novelty, RunFilter, RunRow};
 
 use crate::limits::{MAIL_ID_CHARACTERS_MAX, RUNS_PER_TRIGGER_MAX, WAIT_LOOK_MS};
 use crate::port::Sleeper;
+
+pub use desk::{Desk, Errand, Receipt, Response};
 
 /// Who may write to whom.
 pub const ROUTES: [(&str, &str); 1] = [("co", "stream-agent-conversation")];
@@ -53,6 +57,14 @@ pub enum Error {
         sender: String,
         /// To.
         recipient: String,
+    },
+    /// A message in another sender's name.
+    #[error("take a message: it is in the name of {sender}, and this is the desk of {desk}")]
+    Sender {
+        /// In whose name.
+        sender: String,
+        /// Whose desk.
+        desk: String,
     },
     /// The text is out of bounds.
     #[error(
@@ -100,11 +112,11 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Checks ids, route and text.
+    /// Checks ids and route alone: what can be refused before a text is looked at.
     ///
     /// # Errors
     /// [`Error`]; a refused route is its own error.
-    pub fn new(from: &str, to: &str, thread: &str, message: &str, text: &[u8]) -> Result<Self, Error> {
+    pub fn check_address(from: &str, to: &str, thread: &str, message: &str) -> Result<(), Error> {
         for (side, id) in [("sender", from), ("recipient", to)] {
             agent_id(id).or(Err(Error::AgentId { side }))?;
         }
@@ -116,6 +128,15 @@ impl Outgoing {
         if !is_route(from, to) {
             return Err(Error::Route { sender: from.to_owned(), recipient: to.to_owned() });
         }
+        Ok(())
+    }
+
+    /// Checks ids, route and text.
+    ///
+    /// # Errors
+    /// As [`Outgoing::check_address`], and for a text out of bounds.
+    pub fn new(from: &str, to: &str, thread: &str, message: &str, text: &[u8]) -> Result<Self, Error> {
+        Self::check_address(from, to, thread, message)?;
         let text = std::str::from_utf8(text).or(Err(Error::Utf8 { bytes: text.len() }))?;
         let characters = text.chars().count();
         let blank = text.trim().is_empty();
@@ -136,6 +157,11 @@ impl Outgoing {
     /// Who writes.
     pub fn sender(&self) -> &str {
         &self.payload.sender_agent_id
+    }
+
+    /// The message as it will be stored.
+    pub fn payload(&self) -> &AgentMessage {
+        &self.payload
     }
 
     /// The sender's id of the message.
@@ -183,6 +209,20 @@ impl SendStatus {
             Self::Blocked => "blocked",
             Self::Abandoned => "abandoned",
         }
+    }
+
+    /// The status of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [
+            Self::Accepted,
+            Self::AlreadyAccepted,
+            Self::Pending,
+            Self::Completed,
+            Self::Failed,
+            Self::Blocked,
+            Self::Abandoned,
+        ];
+        all.into_iter().find(|status| status.as_str() == word)
     }
 
     /// Whether a wait for it is over.
@@ -305,7 +345,9 @@ pub async fn response(reader: &Reader, event: &EventId) -> Result<Sensitive<Stri
         ("the completed event", completed.run == run.id && completed.output == envelope.id),
         ("its root", envelope.root_id == trigger.envelope.root_id),
         ("its parent", envelope.parent_id.as_ref() == Some(event)),
-        ("its source", envelope.source.as_str() == format!("agent:{}", asked.recipient_agent_id)),
+        ("its source", envelope.source == SourceName::agent(&asked.recipient_agent_id)),
+        ("its actor", envelope.actor == Actor::new(format!("agent:{}", asked.recipient_agent_id))),
+        ("its privacy", envelope.privacy == Privacy::Sensitive),
         ("its agent", answer.agent.id == asked.recipient_agent_id && answer.agent.version == run.version),
         ("its run", answer.run == run.id && Some(&answer.context_snapshot) == run.snapshot.as_ref()),
         ("its contract", answer.contract == OutputContract::ConversationText),
