@@ -22,13 +22,15 @@ use thought_store::handle::Reader;
 use crate::limits::LINEAGE_DEPTH_MAX;
 use thought_store::{Images, ImagesError};
 
+pub(crate) use agent::installed;
 pub(crate) use decision::replacement_fits;
 pub use decision::{
     Decided, DecidedChain, VerifiedDecision, decision_of, replacement_bytes_max, validate_decision,
 };
+pub(crate) use load::{packet as rebuilt_packet, snapshot as frozen_snapshot};
 pub(crate) use operator::before_the_change;
 pub use seal::{decision_id, judgment_id, materialized_id};
-pub(crate) use seal::{is_sealed, receipt_of};
+pub(crate) use seal::{is_sealed, payload as payload_of, receipt_of, same as is_the_event_of};
 pub(crate) use target::{Aim, verify as verify_target};
 
 /// A link of the chain.
@@ -290,7 +292,7 @@ async fn fetch(reader: &Reader, id: &EventId) -> Proof<StoredEvent> {
 }
 
 /// An event that must be there for a link to hold.
-async fn evidence(reader: &Reader, id: &EventId, link: Link) -> Proof<StoredEvent> {
+pub(crate) async fn evidence(reader: &Reader, id: &EventId, link: Link) -> Proof<StoredEvent> {
     let event = reader.event(id.clone()).await?.ok_or(refused(link, "missing"))?;
     hold(event.envelope.id == *id, link, "id")?;
     seal::sealed(&event, link)?;

@@ -22,7 +22,7 @@ use crate::judge::{Criterion, JudgeError, Verdict, judgment};
 use crate::limits::{COMMANDS_PAGE, JUDGMENT_TRIES_MAX};
 
 /// The word of the command.
-const CORRECT: &str = "correct";
+pub(crate) const CORRECT: &str = "correct";
 
 /// Why a correction was refused. The chat hears one fixed sentence, whatever it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,7 +30,9 @@ pub enum JudgeError {
 }
 
 /// The schema of every judgment.
-const SCHEMA_VERSION: u32 = 2;
+pub(crate) const SCHEMA_VERSION: u32 = 2;
+/// The version of every criterion.
+pub(crate) const CRITERION_VERSION: u32 = 1;
 
 /// On what a judgment rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,11 @@ impl Criterion {
             Self::AgentSelfCorrection => "agent-self-correction",
             Self::OperatorCorrection => "operator-correction",
         }
+    }
+
+    /// The criterion of a stable name.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::AgentSelfCorrection, Self::OperatorCorrection].into_iter().find(|known| known.as_str() == word)
     }
 }
 
@@ -91,7 +98,7 @@ pub(crate) fn judgment(
         schema_version: SCHEMA_VERSION,
         kind: JudgmentKind::Correct,
         criterion: verdict.criterion.as_str().to_owned(),
-        criterion_version: 1,
+        criterion_version: CRITERION_VERSION,
         actor: verdict.actor.clone(),
         target: verdict.target.clone(),
         replacement: verdict.replacement.clone(),

@@ -8,6 +8,7 @@
 pub mod chain;
 pub mod correct;
 pub mod decide;
+pub mod export;
 pub mod filesystem;
 pub mod follow;
 pub mod judge;

@@ -54,5 +54,19 @@ pub(crate) const JUDGMENT_TRIES_MAX: u32 = 16;
 pub(crate) const RECONCILE_PAGE: u32 = 256;
 /// Commands that one page of the projector of corrections reads.
 pub(crate) const COMMANDS_PAGE: u32 = 64;
+/// Judgments that one page of an export reads.
+pub(crate) const JUDGMENTS_PAGE: u32 = 64;
+/// Declaration versions that an export keeps at hand.
+pub(crate) const DECLARATIONS_KEPT_MAX: usize = 16;
+/// What an example takes beside its words, at the least: its ids and the names of its members, bytes.
+pub(crate) const EXAMPLE_BYTES_MIN: u64 = 640;
+/// What an export leaves free on its file system, bytes.
+pub(crate) const SPARE_BYTES: u64 = 64 * 1024;
+/// Names of an export's folder that are looked at for leftovers.
+pub(crate) const LEFTOVERS_LOOKED_AT_MAX: usize = 65_536;
+/// A manifest, bytes.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
+/// Folders above an export that are looked at for a git work tree.
+pub(crate) const ANCESTORS_MAX: usize = 256;
 /// Pause before a projector that found the root lock held tries again, while nothing else happens.
 pub(crate) const LOCKED_RETRY_PAUSE: Duration = Duration::from_secs(5);

@@ -63,7 +63,7 @@ pub(super) async fn verify(reader: &Reader, images: &dyn Images, event: StoredEv
     };
     same(&event, draft, Link::Proposal)?;
     let declaration = declaration(reader, proposer, claim.kind()).await?;
-    let snapshot = load::snapshot(reader, &run).await?;
+    let (snapshot, _sha256) = load::snapshot(reader, &run).await?;
     bound(proposer, &snapshot, claim.kind())?;
     load::packet(reader, images, &snapshot, &declaration).await?;
     let output = output(reader, proposer, &trigger).await?;
@@ -114,13 +114,25 @@ pub(super) fn message(event: &StoredEvent, link: Link) -> Proof<p::TelegramMessa
 /// The declaration's bytes as they were activated, and the event that says so.
 async fn declaration(reader: &Reader, proposer: &Proposer, kind: ProposalKind) -> Proof<DeclarationRow> {
     let link = Link::Declaration;
-    let (id, version) = (&proposer.agent.id, proposer.agent.version);
-    let active = reader.declaration(id.clone()).await?.filter(|row| row.version == version);
+    let (row, written) = installed(reader, (&proposer.agent.id, proposer.agent.version)).await?;
+    hold(row.fingerprint == proposer.fingerprint, link, "fingerprint")?;
+    let provider = written.get("provider").and_then(Value::as_str);
+    hold(provider.is_none_or(|provider| provider == proposer.provider), link, "provider")?;
+    let may = written.pointer("/policy/proposals").and_then(Value::as_array);
+    let may = may.is_some_and(|kinds| kinds.iter().any(|written| *written == json!(kind)));
+    hold(may, link, "policy")?;
+    Ok(row)
+}
+
+/// An installed version with what was written in it: the bytes of its fingerprint, of the activation that says so.
+pub(crate) async fn installed(reader: &Reader, (id, version): (&str, u32)) -> Proof<(DeclarationRow, Value)> {
+    let link = Link::Declaration;
+    let active = reader.declaration(id.to_owned()).await?.filter(|row| row.version == version);
     let row = match active {
         Some(row) => row,
         None => {
             let all = reader.declarations().await?;
-            let named = all.into_iter().find(|row| row.id == *id && row.version == version);
+            let named = all.into_iter().find(|row| row.id == id && row.version == version);
             named.ok_or(refused(link, "missing"))?
         }
     };
@@ -129,7 +141,7 @@ async fn declaration(reader: &Reader, proposer: &Proposer, kind: ProposalKind) -
         row.prompt.expose(),
         row.manifest.expose(),
     );
-    hold(found == row.fingerprint && found == proposer.fingerprint, link, "fingerprint")?;
+    hold(found == row.fingerprint, link, "fingerprint")?;
     // As written, without this build's defaults.
     let written = match strict_json::parse(row.declaration.expose()) {
         Ok(written) => written,
@@ -138,13 +150,8 @@ async fn declaration(reader: &Reader, proposer: &Proposer, kind: ProposalKind) -
     let named = written.get("id").and_then(Value::as_str) == Some(id)
         && written.get("version").and_then(Value::as_u64) == Some(u64::from(version));
     hold(named, link, "id")?;
-    let provider = written.get("provider").and_then(Value::as_str);
-    hold(provider.is_none_or(|provider| provider == proposer.provider), link, "provider")?;
-    let may = written.pointer("/policy/proposals").and_then(Value::as_array);
-    let may = may.is_some_and(|kinds| kinds.iter().any(|written| *written == json!(kind)));
-    hold(may, link, "policy")?;
     activation(reader, &row).await?;
-    Ok(row)
+    Ok((row, written))
 }
 
 async fn activation(reader: &Reader, row: &DeclarationRow) -> Proof<()> {

@@ -1,4 +1,4 @@
-//! The frozen context of the proposing run, with the packet that it rebuilds to.
+//! The frozen context of a run, with the packet that it rebuilds to.
 
 use thought_contract::event::StoredEvent;
 use thought_contract::run::snapshot_id;
@@ -6,6 +6,7 @@ use thought_contract::snapshot::evidence::{images_of, proposals_of};
 use thought_contract::snapshot::{
     DeclarationBytes, Evidence, LoadedEvidence, RebuildError, Snapshot, SnapshotError, rebuild_packet,
 };
+use thought_protocol::packet::Packet;
 use thought_protocol::{EventId, Sha256Hex};
 use thought_store::handle::Reader;
 use thought_store::row::{DeclarationRow, RunRow};
@@ -13,8 +14,8 @@ use thought_store::row::{DeclarationRow, RunRow};
 use super::{Link, Proof, hold, refused};
 use thought_store::Images;
 
-/// The snapshot of a run: its row, its uncompressed bytes, and what they name.
-pub(super) async fn snapshot(reader: &Reader, run: &RunRow) -> Proof<Snapshot> {
+/// The snapshot of a run, whose row, uncompressed bytes and names agree; with the hash of those bytes.
+pub(crate) async fn snapshot(reader: &Reader, run: &RunRow) -> Proof<(Snapshot, Sha256Hex)> {
     let link = Link::Snapshot;
     let row = reader.snapshot(run.id.clone()).await?.ok_or(refused(link, "missing"))?;
     let id = snapshot_id(&run.id);
@@ -40,16 +41,16 @@ pub(super) async fn snapshot(reader: &Reader, run: &RunRow) -> Proof<Snapshot> {
         link,
         "declaration",
     )?;
-    Ok(snapshot)
+    Ok((snapshot, row.sha256))
 }
 
 /// The packet rebuilds to its hash from the immutable evidence that the snapshot names.
-pub(super) async fn packet(
+pub(crate) async fn packet(
     reader: &Reader,
     images: &dyn Images,
     snapshot: &Snapshot,
     declaration: &DeclarationRow,
-) -> Proof<()> {
+) -> Proof<Packet> {
     let mut loaded = LoadedEvidence::default();
     let references = snapshot.references();
     for id in &references.events {
@@ -77,7 +78,7 @@ pub(super) async fn packet(
         loaded.put_image(sha256, content);
     }
     match rebuild_packet(snapshot, &loaded) {
-        Ok(_) => Ok(()),
+        Ok(packet) => Ok(packet),
         Err(error) => Err(refused(Link::Packet, reason(&error))),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn is_sealed(event: &StoredEvent) -> bool {
 }
 
 /// The payload of an event that must be of one type.
-pub(super) fn payload<P: Payload>(event: &StoredEvent, link: Link) -> Proof<P> {
+pub(crate) fn payload<P: Payload>(event: &StoredEvent, link: Link) -> Proof<P> {
     match event.payload() {
         Ok(payload) => Ok(payload),
         Err(_content_dark) => Err(refused(link, "payload")),
@@ -33,7 +33,7 @@ pub(super) fn payload<P: Payload>(event: &StoredEvent, link: Link) -> Proof<P> {
 }
 
 /// The event is what this draft would become: nothing of it was chosen freely.
-pub(super) fn same(event: &StoredEvent, draft: Result<Draft, DraftError>, link: Link) -> Proof<()> {
+pub(crate) fn same(event: &StoredEvent, draft: Result<Draft, DraftError>, link: Link) -> Proof<()> {
     let draft = match draft {
         Ok(draft) => draft,
         Err(_content_dark) => return Err(refused(link, "payload")),
