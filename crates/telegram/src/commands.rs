@@ -12,7 +12,7 @@ pub enum CommandName {
     Help,
     /// `/focus` alone: how to use it. With a description it is a message like any other.
     Focus,
-    /// `/correct`: a person's correction of a reply.
+    /// `/correct`: a person's correction of a reply. Without words it is refused like one that matches nothing.
     Correct,
 }
 
@@ -42,9 +42,10 @@ pub struct MenuEntry {
 }
 
 /// The menu, in the order shown. It offers what works and nothing else.
-pub const MENU: [MenuEntry; 2] = [
+pub const MENU: [MenuEntry; 3] = [
     MenuEntry { command: "help", description: "What I can do" },
     MenuEntry { command: "focus", description: "Suggest something to keep an eye on" },
+    MenuEntry { command: "correct", description: "Put right what I said" },
 ];
 
 /// A command as it was written.
@@ -117,5 +118,6 @@ mod tests {
             assert!((1..=32).contains(&entry.command.len()) && (1..=256).contains(&entry.description.len()));
             assert!(CommandName::parse(entry.command).is_some(), "{} is no command", entry.command);
         }
+        assert_eq!(MENU.map(|entry| entry.command), ["help", "focus", "correct"]);
     }
 }

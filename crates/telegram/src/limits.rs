@@ -70,6 +70,12 @@ pub const CHATS_AT_ONCE_MAX: usize = 128;
 pub const SKIPPED_BEFORE_ADVANCE: usize = 64;
 /// Unfinished deliveries that are looked at when the dispatcher begins.
 pub const UNFINISHED_MAX: u32 = 100_000;
+/// Longest wait between two looks for suggestions that wait, milliseconds.
+pub const REMINDER_LOOK_MS: u64 = 3_600_000;
+/// Suggestions or decisions that one look reads in one go.
+pub const WAITING_PAGE: u32 = 256;
+/// Suggestions that wait, the oldest first, that are followed back to their chats.
+pub const WAITING_READ_MAX: u32 = 4_096;
 /// How long a dispatcher that is told to stop waits for sends on their way, milliseconds.
 pub const STOP_GRACE_MS: u64 = 8_000;
 /// How often a chat is shown that somebody writes, milliseconds; Telegram shows it for about five seconds.

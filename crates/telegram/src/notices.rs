@@ -10,10 +10,12 @@ pub const CUT_SHORT: &str = "(cut short)";
 const START: &str = "Hello. I am a thought stream: write to me and I answer, with what I know about you at hand.\n\n\
 I only suggest: what to remember, what to correct, what to keep an eye on. A person decides, and until then nothing \
 changes.\n\n\
-/help lists what you can write.";
+/help says what you can write: /focus <description> for a suggestion of what to keep an eye on, /correct <text> where I \
+was wrong.";
 
 const HELP: &str = "Write to me as you would to anyone, and I answer.\n\n\
 /focus <description> suggests something to keep an eye on\n\
+/correct <text> puts right what I said last; send it as a reply to put right another answer of mine\n\
 /help shows this\n\n\
 Tell me what to remember, or where I was wrong, and I suggest that too.\n\n\
 I only suggest. A person decides, and nothing changes before that.";
@@ -170,6 +172,16 @@ mod tests {
                 Notice::Help(topic).text().contains("a person")
                     || Notice::Help(topic).text().contains("A person")
             );
+        }
+    }
+
+    #[test]
+    fn every_help_names_the_commands_of_the_menu() {
+        for entry in crate::commands::MENU {
+            for topic in [HelpTopic::Start, HelpTopic::Commands] {
+                let word = format!("/{}", entry.command);
+                assert!(Notice::Help(topic).text().contains(&word), "{topic:?} without {word}");
+            }
         }
     }
 

@@ -45,6 +45,11 @@ impl Dispatcher {
         format!("dispatcher:{}", self.telegram)
     }
 
+    /// Name of its cursor over the corrections that matched nothing.
+    pub fn refusals_name(&self) -> String {
+        format!("dispatcher-refusals:{}", self.telegram)
+    }
+
     /// Says whether this dispatcher is at work.
     ///
     /// # Errors
@@ -65,15 +70,31 @@ impl Dispatcher {
         chunk_utf16_lengths: Vec<u64>,
         cursor: u64,
     ) -> Result<(), StoreError> {
-        let open = Op::OpenDelivery {
-            cause,
-            kind,
-            channel: self.telegram.clone(),
-            chat,
-            thread,
-            chunk_utf16_lengths,
-        };
+        let open = self.open_op(cause, kind, (chat, thread), chunk_utf16_lengths);
         self.writer.commit(vec![open, self.cursor_op(cursor)]).await.map(drop)
+    }
+
+    /// As [`Dispatcher::open`], for what is said of a correction that matched nothing; its cursor is moved.
+    ///
+    /// # Errors
+    /// As [`Dispatcher::open`].
+    pub async fn open_refusal(
+        &self,
+        command: EventId,
+        place: (i64, Option<i64>),
+        chunk_utf16_lengths: Vec<u64>,
+        cursor: u64,
+    ) -> Result<(), StoreError> {
+        let open = self.open_op(command, DeliveryKind::NotMatched, place, chunk_utf16_lengths);
+        self.writer.commit(vec![open, self.refusals_op(cursor)]).await.map(drop)
+    }
+
+    /// Moves the cursor over the corrections that matched nothing alone.
+    ///
+    /// # Errors
+    /// Any failure of the commit.
+    pub async fn advance_refusals(&self, cursor: u64) -> Result<(), StoreError> {
+        self.writer.commit(vec![self.refusals_op(cursor)]).await.map(drop)
     }
 
     /// Moves the cursor alone.
@@ -189,6 +210,20 @@ impl Dispatcher {
             ops.push(Self::delivery_op(&chunk, DeliveryState::Sending, None, None));
         }
         self.writer.commit(ops).await.map(drop)
+    }
+
+    fn open_op(
+        &self,
+        cause: EventId,
+        kind: DeliveryKind,
+        (chat, thread): (i64, Option<i64>),
+        chunk_utf16_lengths: Vec<u64>,
+    ) -> Op {
+        Op::OpenDelivery { cause, kind, channel: self.telegram.clone(), chat, thread, chunk_utf16_lengths }
+    }
+
+    fn refusals_op(&self, ordinal: u64) -> Op {
+        Op::SetCursor { name: self.refusals_name(), position: ordinal }
     }
 
     fn cursor_op(&self, position: u64) -> Op {

@@ -18,6 +18,11 @@ pub(super) enum Begin {
         /// The event's position.
         position: u64,
     },
+    /// From a correction that matched nothing, which has this place among them.
+    AtRefusal {
+        /// The place.
+        ordinal: u64,
+    },
     /// In the middle: this chunk stands there, and was certainly not sent.
     AtChunk {
         /// The chunk.
@@ -36,7 +41,7 @@ pub(super) struct Job {
     pub(super) event: Option<StoredEvent>,
 }
 
-/// How far the log is worked off. Shared with the deliveries under way, each of which takes its own event off.
+/// How far the log is worked off, or the corrections that matched nothing, by their places. Shared with the deliveries under way, each of which takes its own event off.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Arc<Mutex<Positions>>);
 
@@ -172,7 +177,7 @@ mod tests {
         let job = board.next()?;
         match job.begin {
             Begin::AtEvent { position } => Some((job.letter.to.chat.0, position)),
-            Begin::AtChunk { .. } => None,
+            Begin::AtRefusal { .. } | Begin::AtChunk { .. } => None,
         }
     }
 

@@ -135,8 +135,8 @@ impl Desk {
         let rendered = render(&job.letter, &event).map_err(LetterError::from)?;
         let mut parcel = Parcel { letter: &job.letter, event: &event, rendered, done: Vec::new() };
         let first = match job.begin {
-            Begin::AtEvent { position } => {
-                if !self.open(&parcel, position, progress, stop).await? {
+            begin @ (Begin::AtEvent { .. } | Begin::AtRefusal { .. }) => {
+                if !self.open(&parcel, begin, progress, stop).await? {
                     return Ok(End::Known);
                 }
                 0
@@ -191,19 +191,27 @@ impl Desk {
     async fn open(
         &self,
         parcel: &Parcel<'_>,
-        position: u64,
+        begin: Begin,
         progress: &Progress,
         stop: &Stop,
     ) -> Result<bool, DeliverError> {
+        let (Begin::AtEvent { position } | Begin::AtRefusal { ordinal: position }) = begin else {
+            return Ok(true);
+        };
         let Letter { cause, kind, to, .. } = parcel.letter;
         let place = (to.chat.0, to.thread.map(|ThreadId(id)| id));
         let mut lengths = parcel.lengths();
         if lengths.is_empty() {
             lengths.push(0);
         }
-        let open = || {
+        let open = async || {
             let cursor = progress.cursor_without(position);
-            self.ledger.open(cause.clone(), *kind, place, lengths.clone(), cursor)
+            match begin {
+                Begin::AtRefusal { .. } => {
+                    self.ledger.open_refusal(cause.clone(), place, lengths.clone(), cursor).await
+                }
+                _ => self.ledger.open(cause.clone(), *kind, place, lengths.clone(), cursor).await,
+            }
         };
         let opened = match self.record(stop, open).await {
             Ok(()) => true,

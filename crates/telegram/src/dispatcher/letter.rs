@@ -5,16 +5,22 @@
 
 use thought_contract::event::{EventType, PayloadError, SourceName, StoredEvent};
 use thought_contract::payload::{
-    DeliveryKind, MessageObservation, NoticeName, NoticeRequested, RunEnded, TelegramCommand, TelegramMessage,
+    DeliveryKind, JudgmentRecorded, MessageObservation, NoticeName, NoticeRequested, RunEnded,
+    TelegramCommand, TelegramMessage,
 };
 use thought_protocol::{EventId, RunId};
 use thought_store::StoreError;
 use thought_store::handle::Reader;
 
+use super::reminder::waiting_at;
+
 use crate::chunks::{self, Completeness};
 use crate::entities::Formatted;
 use crate::ids::{ChatId, MessageId, ThreadId};
 use crate::notices::{HelpTopic, Notice, Switches};
+
+/// Every switch on.
+const ALL_ON: Switches = Switches { failure_notice: true, notices: true };
 
 /// The types that may bring something to a chat.
 pub(super) const FOLLOWED: [EventType; 8] = [
@@ -84,6 +90,37 @@ pub enum LetterError {
     Payload(#[from] PayloadError),
 }
 
+/// The letter that says of a correction that it matched nothing, where the command came through this channel.
+pub(super) fn refusal_letter(
+    channel: &SourceName,
+    switches: Switches,
+    command: &StoredEvent,
+) -> Result<Option<Letter>, PayloadError> {
+    let notice = Notice::NotMatched;
+    if command.envelope.event_type != EventType::TelegramCommand || !notice.is_on(switches) {
+        return Ok(None);
+    }
+    let letter = |to| Letter {
+        cause: command.envelope.id.clone(),
+        kind: DeliveryKind::NotMatched,
+        to,
+        body: Body::Notice(notice),
+    };
+    // A command that cannot be read may be refused too, and then nobody knows where to say it.
+    Ok(said_by_person(channel, command)?.map(letter))
+}
+
+/// The letters that an event may have brought to a chat, whatever is configured by now: what was begun is finished.
+pub(super) async fn letters_of(
+    reader: &Reader,
+    channel: &SourceName,
+    event: &StoredEvent,
+) -> Result<Vec<Letter>, LetterError> {
+    let said = letter_of(reader, channel, ALL_ON, event).await?;
+    let refused = refusal_letter(channel, ALL_ON, event)?;
+    Ok(said.into_iter().chain(refused).collect())
+}
+
 const fn kind_of(notice: Notice) -> DeliveryKind {
     match notice {
         Notice::RunFailed => DeliveryKind::RunFailed,
@@ -114,7 +151,7 @@ pub(super) async fn letter_of(
         }
         EventType::NoticeRequested => {
             let request = event.payload::<NoticeRequested>()?;
-            let Some(notice) = requested(request.name) else { return Ok(None) };
+            let Some(notice) = requested(reader, request.name, event).await? else { return Ok(None) };
             let (chat, thread) = (ChatId(request.chat_id), request.thread_id.map(ThreadId));
             (Body::Notice(notice), Some(Destination { chat, thread, answers: None }))
         }
@@ -125,6 +162,10 @@ pub(super) async fn letter_of(
             (Body::Notice(Notice::Help(topic)), said_by_person(channel, event)?)
         }
         EventType::JudgmentRecorded => {
+            // One that is released for export says again what a chat has heard already.
+            if event.payload::<JudgmentRecorded>()?.external_export_eligible {
+                return Ok(None);
+            }
             let command = parent_event(reader, event).await?;
             let command = command.filter(|event| event.envelope.event_type == EventType::TelegramCommand);
             (Body::Notice(Notice::Corrected), destination(channel, command)?)
@@ -145,14 +186,21 @@ pub(super) async fn letter_of(
     Ok(to.map(|to| Letter { cause: event.envelope.id.clone(), kind, to, body }))
 }
 
-const fn requested(name: NoticeName) -> Option<Notice> {
-    match name {
+/// What a request asks to be said; nothing, where nothing waits any more.
+async fn requested(
+    reader: &Reader,
+    name: NoticeName,
+    request: &StoredEvent,
+) -> Result<Option<Notice>, LetterError> {
+    Ok(match name {
         NoticeName::RunHeld => Some(Notice::RunHeld),
         NoticeName::UnsupportedKind => Some(Notice::UnsupportedKind),
         NoticeName::Help => Some(Notice::Help(HelpTopic::Commands)),
-        // The request does not hold the number that this notice tells.
-        NoticeName::SuggestionsWaiting => None,
-    }
+        NoticeName::SuggestionsWaiting => match waiting_at(reader, request.envelope.position).await? {
+            0 => None,
+            count => Some(Notice::SuggestionsWaiting { count }),
+        },
+    })
 }
 
 fn help_topic(command: &str) -> Option<HelpTopic> {
@@ -184,7 +232,10 @@ fn destination(channel: &SourceName, said: Option<StoredEvent>) -> Result<Option
 }
 
 /// Where a person of this channel said something; none for any other event.
-fn said_by_person(channel: &SourceName, said: &StoredEvent) -> Result<Option<Destination>, PayloadError> {
+pub(super) fn said_by_person(
+    channel: &SourceName,
+    said: &StoredEvent,
+) -> Result<Option<Destination>, PayloadError> {
     if said.envelope.source != *channel {
         return Ok(None);
     }

@@ -1,12 +1,15 @@
 //! What goes out: outputs and notices, each delivered once, and the evidence of it.
 //!
-//! Follows the log by a cursor of its own. It never sends what is not recorded as being sent, never sends again what may
-//! have arrived, never sends to a chat that is not admitted, and lets no chat wait for another.
+//! Follows the log by a cursor of its own, and by another the corrections that matched nothing. It never sends what is not
+//! recorded as being sent, never sends again what may have arrived, never sends to a chat that is not admitted, and lets no
+//! chat wait for another.
 
 mod board;
 mod deliver;
 mod letter;
 mod operator;
+mod refusals;
+mod reminder;
 mod send;
 
 use std::collections::{BTreeSet, HashMap};
@@ -36,14 +39,12 @@ use crate::notices::Switches;
 use crate::stop::{Backoff, Next, Stop};
 use board::{Begin, Board, Job, Progress};
 use deliver::{Desk, INTERRUPTED, chunk_ref};
-use letter::{FOLLOWED, letter_of};
+use letter::{FOLLOWED, letter_of, letters_of};
 
 pub use deliver::DeliverError;
 pub use letter::LetterError;
 pub use operator::OperatorError;
-
-/// Every switch on: what was begun is finished whatever is configured by then.
-const ALL_ON: Switches = Switches { failure_notice: true, notices: true };
+pub use reminder::{Reminder, ReminderPorts};
 
 /// What the dispatcher works with.
 pub struct DispatcherPorts {
@@ -108,6 +109,8 @@ struct Crew {
 struct Shift {
     board: Board,
     progress: Progress,
+    /// How far the corrections that matched nothing are worked off.
+    refusals: Progress,
     crew: Crew,
     skipped: usize,
 }
@@ -181,6 +184,7 @@ impl Dispatcher {
         desk.ledger.set_presence(Presence::AtWork).await?;
         shift.board = Board::default();
         shift.progress.begin_at(desk.reader.cursor(desk.ledger.name()).await?);
+        shift.refusals.begin_at(desk.reader.cursor(desk.ledger.refusals_name()).await?);
         let channel = desk.ledger.channel().clone();
         let begun = vec![DeliveryState::Sending];
         for row in desk.reader.unfinished_deliveries(channel, begun, UNFINISHED_MAX).await? {
@@ -203,11 +207,12 @@ impl Dispatcher {
         let (Some(ordinal), from) = (ordinal, ChunkState::Pending) else { return Ok(None) };
         let Some(event) = self.desk.reader.event(row.cause.clone()).await? else { return Ok(None) };
         let channel = self.desk.ledger.channel();
-        match letter_of(&self.desk.reader, channel, ALL_ON, &event).await {
-            Ok(Some(letter)) if letter.kind == row.kind => {
-                Ok(Some(Job { letter, begin: Begin::AtChunk { ordinal, from }, event: None }))
+        match letters_of(&self.desk.reader, channel, &event).await {
+            Ok(letters) => {
+                let begin = Begin::AtChunk { ordinal, from };
+                let letter = letters.into_iter().find(|letter| letter.kind == row.kind);
+                Ok(letter.map(|letter| Job { letter, begin, event: None }))
             }
-            Ok(_) => Ok(None),
             Err(LetterError::Store(error)) => Err(error),
             Err(LetterError::Payload(error)) => {
                 tracing::error!(cause = %row.cause, error = %error, "a delivery cannot go on");
@@ -235,7 +240,7 @@ impl Dispatcher {
             let mut pause = None;
             if is_behind && !shift.board.is_full() {
                 news.mark_unchanged();
-                match self.read_page(shift).await {
+                match self.read_on(shift).await {
                     Ok(log) => {
                         is_behind = log == Log::More;
                         backoff.reset();
@@ -265,7 +270,11 @@ impl Dispatcher {
     }
 
     fn start(&self, shift: &mut Shift, job: Job, stop: &Stop) {
-        let (desk, progress, stop) = (Arc::clone(&self.desk), shift.progress.clone(), stop.clone());
+        let progress = match job.begin {
+            Begin::AtRefusal { .. } => shift.refusals.clone(),
+            Begin::AtEvent { .. } | Begin::AtChunk { .. } => shift.progress.clone(),
+        };
+        let (desk, stop) = (Arc::clone(&self.desk), stop.clone());
         let chat = job.letter.to.chat;
         let task = shift.crew.tasks.spawn(async move {
             let (cause, begin) = (job.letter.cause.clone(), job.begin);
@@ -283,6 +292,13 @@ impl Dispatcher {
             }
         });
         shift.crew.chats.insert(task.id(), chat);
+    }
+
+    /// Reads one page of the log, and one of the corrections that matched nothing.
+    async fn read_on(&self, shift: &mut Shift) -> Result<Log, StoreError> {
+        let log = self.read_page(shift).await?;
+        let refusals = self.read_refusals(shift).await?;
+        Ok(if (log, refusals) == (Log::AllRead, Log::AllRead) { Log::AllRead } else { Log::More })
     }
 
     /// Reads one page of the log.

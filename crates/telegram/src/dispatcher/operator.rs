@@ -4,10 +4,10 @@ use thought_protocol::EventId;
 use thought_store::StoreError;
 use thought_store::row::{ChunkState, DeliveryState};
 
+use super::Dispatcher;
 use super::board::{Begin, Job, Progress};
 use super::deliver::DeliverError;
-use super::letter::{Letter, LetterError, letter_of};
-use super::{ALL_ON, Dispatcher};
+use super::letter::{Letter, LetterError, letters_of};
 use crate::stop::Stop;
 
 /// Why a person's word came to nothing.
@@ -69,9 +69,12 @@ impl Dispatcher {
     async fn uncertain(&self, cause: &EventId) -> Result<(Letter, usize), OperatorError> {
         let reader = &self.desk.reader;
         let event = reader.event(cause.clone()).await?.ok_or(OperatorError::NotFound)?;
-        let letter = letter_of(reader, self.desk.ledger.channel(), ALL_ON, &event).await?;
-        let letter = letter.ok_or(OperatorError::NotFound)?;
-        let row = reader.delivery(cause.clone(), letter.kind).await?.ok_or(OperatorError::NotFound)?;
+        let mut begun = None;
+        for letter in letters_of(reader, self.desk.ledger.channel(), &event).await? {
+            let row = reader.delivery(cause.clone(), letter.kind).await?;
+            begun = begun.or(row.map(|row| (letter, row)));
+        }
+        let (letter, row) = begun.ok_or(OperatorError::NotFound)?;
         let ordinal = row.chunks.iter().position(|chunk| chunk.state == ChunkState::Uncertain);
         match (row.state, ordinal) {
             (DeliveryState::Uncertain, Some(ordinal)) => Ok((letter, ordinal)),
