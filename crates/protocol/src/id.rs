@@ -26,12 +26,11 @@ const fn is_crockford(byte: u8) -> bool {
 
 /// The 160-bit key of `[kind, part, …]`, 32 characters of lower-case Crockford base32.
 pub fn stable_key(kind: &str, parts: &[Value]) -> String {
-    let mut list = Vec::with_capacity(parts.len() + 1);
-    list.push(Value::String(kind.to_owned()));
-    list.extend(parts.iter().cloned());
+    let kind = Value::String(kind.to_owned());
+    let list = std::iter::once(&kind).chain(parts);
     // Strings, integers and lists of them always have a canonical form; should one not, its plain JSON is hashed.
-    let list = Value::Array(list);
-    let bytes = crate::canonical::to_vec(&list).unwrap_or_else(|_| list.to_string().into_bytes());
+    let bytes = crate::canonical::list_to_vec(list.clone())
+        .unwrap_or_else(|_| Value::Array(list.cloned().collect()).to_string().into_bytes());
     base32(&Sha256::digest(&bytes)[..20])
 }
 
