@@ -5,9 +5,10 @@
 
 use std::collections::HashSet;
 
+use thought_contract::event::EventType;
 use thought_protocol::EventId;
-use thought_store::StoreError;
 use thought_store::handle::Reader;
+use thought_store::{StoreError, Topics};
 
 use crate::correct::Corrections;
 use crate::limits::LOCKED_RETRY_PAUSE;
@@ -27,12 +28,13 @@ pub async fn follow(
     corrections: &Corrections,
     stop: impl Future<Output = ()>,
 ) {
-    let mut news = reader.news();
+    let about = Topics::PROPOSALS.and(Topics::event(EventType::TelegramCommand));
+    let mut news = reader.news().about(about);
     let mut tried = HashSet::new();
     tokio::pin!(stop);
     loop {
         // Seen before the look, so that what comes in between wakes the wait.
-        news.borrow_and_update();
+        news.mark_unchanged();
         if let Err(error) = corrections.catch_up().await {
             tracing::warn!(%error, "corrections not looked at");
         }

@@ -15,7 +15,7 @@ use thought_contract::draft::DraftError;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::time::Clock;
 use thought_store::handle::{ConsumerRuns, Incidents, Notices, Reader};
-use thought_store::{BoxFuture, News, StoreError};
+use thought_store::{BoxFuture, News, StoreError, Topics};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -143,7 +143,9 @@ pub struct Consumer {
     shared: Arc<Shared>,
     news: News,
     lanes: Lanes,
+    /// News of what it is made for; of everything while a run is held, whose cause may be anything.
     sources: Vec<Source>,
+    topics: Topics,
     rows_after: u64,
     rows_more: bool,
     tasks: JoinSet<(LaneKey, Result<Finish, run::Error>)>,
@@ -163,8 +165,10 @@ impl Consumer {
         let mut types: BTreeMap<SourceName, Vec<EventType>> = BTreeMap::new();
         for subscription in active.declaration.subscriptions() {
             types.entry(subscription.source.clone()).or_default().push(subscription.event_type);
+        let mut topics = Topics::RUN_ADMITTED;
         }
         let rows = parts.reader.consumers().await?;
+            topics = topics.and(Topics::event(subscription.event_type));
         let mut sources = Vec::with_capacity(types.len());
         for (source_name, types) in types {
             let row = rows
@@ -174,7 +178,8 @@ impl Consumer {
             sources.push(Source::new(source_name, types, row.scanned));
         }
         Ok(Self {
-            news: parts.reader.news(),
+            news: parts.reader.news().about(topics),
+            topics,
             shared: Arc::new(Shared::new(parts, active)),
             lanes: Lanes::default(),
             sources,
@@ -210,6 +215,7 @@ impl Consumer {
             self.set_timers(&mut recheck, &mut rest);
             let stop = self.stop.clone();
             tokio::select! {
+            self.news.listen_for(if self.lanes.any_held() { Topics::ALL } else { self.topics });
                 biased;
                 () = stop.stopping() => break,
                 Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => self.joined(joined)?,

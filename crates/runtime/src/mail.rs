@@ -14,9 +14,9 @@ use thought_contract::run::RunState;
 use thought_contract::time::Clock;
 use thought_protocol::limits::AGENT_MESSAGE_CHARACTERS_MAX;
 use thought_protocol::{EventId, RunId, Sensitive};
-use thought_store::StoreError;
 use thought_store::handle::{AgentMail, Reader};
 use thought_store::row::{Novelty, RunFilter, RunRow};
+use thought_store::{StoreError, Topics};
 
 use crate::limits::{MAIL_ID_CHARACTERS_MAX, RUNS_PER_TRIGGER_MAX, WAIT_LOOK_MS};
 use crate::port::Sleeper;
@@ -303,12 +303,12 @@ pub async fn wait(
     event: &EventId,
     wait_seconds: u64,
 ) -> Result<Sent, Error> {
-    let mut news = reader.news();
+    let mut news = reader.news().about(Topics::RUN_ADMITTED.and(Topics::RUN_MOVED));
     let mut over = sleeper.sleep_ms(wait_seconds.saturating_mul(1_000));
     let mut last_look = false;
     loop {
         // Seen before the look, so that a commit in between wakes the wait.
-        news.borrow_and_update();
+        news.mark_unchanged();
         let sent = status(reader, event).await?;
         if sent.status.is_final() || last_look {
             return Ok(sent);

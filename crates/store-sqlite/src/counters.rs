@@ -10,6 +10,10 @@ use crate::open::PageCounting;
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) commits: AtomicU64,
+    /// Transactions that went to the disk, whatever became of them; at least `commits`.
+    pub(crate) commits_begun: AtomicU64,
+    /// Of those, the ones that are over.
+    pub(crate) commits_over: AtomicU64,
     pub(crate) commands: AtomicU64,
     pub(crate) rows_read: AtomicU64,
     pub(crate) rows_written: AtomicU64,

@@ -18,25 +18,25 @@ use thought_store::row::{
     ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
     SpoolRow, UsageRow, VersionRow,
 };
-use thought_store::{BoxFuture, Engine, News, Reads, StoreError};
-use tokio::sync::{mpsc, oneshot, watch};
+use thought_store::{BoxFuture, Engine, Herald, News, Reads, StoreError};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::counters::{Totals, bytes_read_by_this_thread};
 use crate::limits::{COMMIT_QUEUE_MAX, READ_QUEUE_MAX, READERS_MAX, THREAD_STACK_BYTES};
 use crate::open::{self, OpenOptions, PageCounting, Purpose};
 use crate::reader::{Reader, Request};
 use crate::session::Session;
-use crate::writer::{Job, Writer};
+use crate::writer::{Job, Task, Writer};
 use crate::{failure, news, read};
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// An open store. Its threads end, and its connections close, when it is dropped.
 pub struct SqliteStore {
-    commits: Option<mpsc::Sender<Job>>,
+    commits: Option<mpsc::Sender<Task>>,
     reads: Option<mpsc::Sender<Request>>,
     totals: Arc<Totals>,
-    news: News,
+    news: Herald,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -59,18 +59,17 @@ impl SqliteStore {
             return Err(failure::unreachable("pages cannot be counted here"));
         }
         let path = open::prepare(path, &options)?;
-        let (news_sender, news) = watch::channel(0);
         let mut store = Self {
             commits: None,
             reads: None,
             totals: Arc::new(Totals::default()),
-            news,
+            news: Herald::default(),
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
-        store.start_writer(&path, &options, news_sender.clone())?;
+        store.start_writer(&path, &options)?;
         store.start_readers(&path, &options)?;
-        store.start_news(&path, &options, news_sender)?;
+        store.start_news(&path, &options)?;
         Ok(Arc::new(store))
     }
 
@@ -79,24 +78,22 @@ impl SqliteStore {
         &self.totals
     }
 
-    fn start_writer(
-        &mut self,
-        path: &Path,
-        options: &OpenOptions,
-        news: watch::Sender<u64>,
-    ) -> Result<(), StoreError> {
+    fn start_writer(&mut self, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
+        let connection = open::connect(path, Purpose::Write, options)?;
+        let version = news::version(&connection).map_err(failure::during("look for news"))?;
         let writer = Writer {
-            connection: open::connect(path, Purpose::Write, options)?,
+            connection,
             totals: self.totals.clone(),
-            news,
+            news: self.news.clone(),
             faults: options.faults.clone(),
             page_counting: options.page_counting,
             busy_timeout_ms: options.busy_timeout_ms,
             log: log.into(),
             transactions: 0,
             log_restart_due: 0,
+            data_version: Some(version),
         };
         let (sender, queue) = mpsc::channel(COMMIT_QUEUE_MAX);
         self.commits = Some(sender);
@@ -119,15 +116,15 @@ impl SqliteStore {
         Ok(())
     }
 
-    fn start_news(
-        &mut self,
-        path: &Path,
-        options: &OpenOptions,
-        sender: watch::Sender<u64>,
-    ) -> Result<(), StoreError> {
-        let connection = open::connect(path, Purpose::News, options)?;
-        let stop = self.stop.clone();
-        self.spawn("store-news", move || news::watch(&connection, &sender, &stop))
+    fn start_news(&mut self, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
+        let watch = news::Watch {
+            connection: open::connect(path, Purpose::News, options)?,
+            totals: self.totals.clone(),
+            news: self.news.clone(),
+            writer: self.commits.clone(),
+            stop: self.stop.clone(),
+        };
+        self.spawn("store-news", move || watch.run())
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
@@ -185,7 +182,7 @@ impl Engine for SqliteStore {
     fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let job = Job { commit, answer };
+            let job = Task::Commit(Job { commit, answer });
             let sent = match &self.commits {
                 Some(commits) => commits.send(job).await.is_ok(),
                 None => false,
@@ -200,7 +197,7 @@ impl Engine for SqliteStore {
 
 impl Reads for SqliteStore {
     fn news(&self) -> News {
-        self.news.clone()
+        self.news.news()
     }
     fn counters(&self) -> Counters {
         self.totals.snapshot()

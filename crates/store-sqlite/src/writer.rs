@@ -6,18 +6,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use rusqlite::Connection;
-use thought_store::StoreError;
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
-use tokio::sync::{mpsc, oneshot, watch};
+use thought_store::{Herald, StoreError, Topics};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::apply;
 use crate::counters::{PageProbe, Totals};
 use crate::failure;
 use crate::faults::{Faults, Verdict};
 use crate::limits::{COMMITS_PER_TRANSACTION_MAX, LOG_RESTART_BYTES, LOG_RESTART_COMMITS};
+use crate::news;
 use crate::open::PageCounting;
 use crate::session::Session;
 
@@ -27,11 +29,20 @@ pub(crate) struct Job {
     pub(crate) answer: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
+/// What the writer is asked for.
+pub(crate) enum Task {
+    /// A commit.
+    Commit(Job),
+    /// Whether another process committed something: the data looks other than before, and the writer itself committed
+    /// meanwhile. Its own connection alone can tell the one from the other.
+    LookElsewhere,
+}
+
 /// Everything that the thread owns.
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) totals: Arc<Totals>,
-    pub(crate) news: watch::Sender<u64>,
+    pub(crate) news: Herald,
     pub(crate) faults: Option<Arc<dyn Faults>>,
     pub(crate) page_counting: PageCounting,
     pub(crate) busy_timeout_ms: u32,
@@ -41,22 +52,48 @@ pub(crate) struct Writer {
     pub(crate) transactions: u64,
     /// The transaction at which the log may next be asked to start over.
     pub(crate) log_restart_due: u64,
+    /// SQLite's version of the data as this connection saw it last; only other connections' commits move it.
+    pub(crate) data_version: Option<i64>,
 }
 
 type Outcome = Result<Committed, StoreError>;
 
 impl Writer {
     /// Serves commits until every sender is gone.
-    pub(crate) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+    pub(crate) fn run(mut self, mut queue: mpsc::Receiver<Task>) {
         while let Some(first) = queue.blocking_recv() {
-            let mut jobs = vec![first];
-            while jobs.len() < COMMITS_PER_TRANSACTION_MAX {
-                match queue.try_recv() {
-                    Ok(job) => jobs.push(job),
-                    Err(_empty_or_closed) => break,
+            let mut look = false;
+            let mut jobs = Vec::new();
+            let mut next = Some(first);
+            while let Some(task) = next {
+                match task {
+                    Task::Commit(job) => jobs.push(job),
+                    Task::LookElsewhere => look = true,
+                }
+                let has_room = jobs.len() < COMMITS_PER_TRANSACTION_MAX;
+                next = if has_room { queue.try_recv().ok() } else { None };
+            }
+            if !jobs.is_empty() {
+                self.serve(jobs);
+            }
+            if look {
+                self.look_elsewhere();
+            }
+        }
+    }
+
+    /// Tells of what other processes committed since the last look.
+    fn look_elsewhere(&mut self) {
+        match news::version(&self.connection) {
+            Ok(version) => {
+                if self.data_version.replace(version).is_some_and(|before| before != version) {
+                    self.news.tell(Topics::ALL);
                 }
             }
-            self.serve(jobs);
+            Err(error) => {
+                tracing::warn!(error = %failure::of("look for news", &error), "news is told unseen");
+                self.news.tell(Topics::ALL);
+            }
         }
     }
 
@@ -108,10 +145,14 @@ impl Writer {
         }
         let transaction = self.transactions + 1;
         self.verdict(|faults| faults.before_commit(transaction))?;
-        self.execute("COMMIT", "commit")?;
+        self.totals.commits_begun.fetch_add(1, SeqCst);
+        let ended = self.execute("COMMIT", "commit");
+        self.totals.commits_over.fetch_add(1, SeqCst);
+        ended?;
         self.transactions = transaction;
         Totals::add(&self.totals.commits, 1);
-        self.news.send_modify(|number| *number = number.wrapping_add(1));
+        let done = commits.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+        self.news.tell(done.fold(Topics::NONE, |all, (commit, _)| all.and(Topics::of(commit))));
         self.verdict(|faults| faults.after_commit(transaction))?;
         Ok(outcomes)
     }

@@ -11,10 +11,10 @@ use thought_contract::event::{EventType, SourceName, StoredEvent};
 use thought_contract::payload::DeliveryKind;
 use thought_contract::run::RunState;
 use thought_protocol::{DocumentId, EventId, RunId, VersionId};
-use tokio::sync::watch;
 
 use crate::audit::Audit;
 use crate::command::Commit;
+use crate::news::News;
 use crate::row::{
     Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
     DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
@@ -24,10 +24,6 @@ use crate::row::{
 
 /// A boxed future, so that engines are objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Changes whenever something was committed, here or in another process. The number means nothing but "other than
-/// before".
-pub type News = watch::Receiver<u64>;
 
 /// Which precondition of a commit did not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,7 +128,7 @@ pub trait Engine: Reads {
 
 /// The reading side of an engine. Every read sees every commit acknowledged before it was asked.
 pub trait Reads: Send + Sync + Debug + 'static {
-    /// Tells of commits, also of other processes.
+    /// Tells of commits, also of other processes: what it touches of its own, and everything for theirs.
     fn news(&self) -> News;
     /// What was done so far.
     fn counters(&self) -> Counters;

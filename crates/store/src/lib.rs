@@ -9,10 +9,12 @@ pub mod command;
 pub mod engine;
 pub mod handle;
 pub mod images;
+pub mod news;
 pub mod row;
 #[cfg(feature = "suite")]
 pub mod suite;
 
-pub use engine::{BoxFuture, Engine, News, Precondition, Reads, StoreError};
+pub use engine::{BoxFuture, Engine, Precondition, Reads, StoreError};
 pub use handle::Store;
 pub use images::{Images, ImagesError, NoImages};
+pub use news::{Herald, News, Topics};

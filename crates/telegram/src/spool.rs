@@ -16,6 +16,7 @@ use thought_contract::draft::{self, DraftError};
 use thought_contract::payload::Incident;
 use thought_contract::time::Clock;
 use thought_store::StoreError;
+use thought_store::{StoreError, Topics};
 use thought_store::handle::{Incidents, Reader, TelegramIngress};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -134,7 +135,7 @@ impl Spooler {
     /// Works until told to stop. What is being committed then is finished.
     pub async fn run(mut self, stop: Stop) {
         let Some(policy) = self.policy(&stop).await else { return };
-        let mut news = self.ports.reader.news();
+        let mut news = self.ports.reader.news().about(Topics::SPOOLED);
         let mut memory = Memory::default();
         let mut backoff = Backoff::new(BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS);
         while !stop.is_said() {

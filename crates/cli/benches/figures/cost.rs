@@ -42,8 +42,8 @@ pub(crate) fn of_turns(place: &Place, servers: &Servers, turns: usize) -> Result
     });
     let home = place.open()?;
     let (ready, roles) = servers.runtime.block_on(async {
-        let ready = serve::prepare(home, printer).await?;
-        let roles = serve::start(&ready).await?;
+        let mut ready = serve::prepare(home, printer).await?;
+        let roles = serve::start(&mut ready).await?;
         Ok::<_, thought_cli::exit::Failure>((ready, roles))
     })?;
     let observer = place.observer()?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thought_contract::event::SourceName;
 use thought_contract::run::RunState;
+use thought_store::Topics;
 use thought_store::handle::Reader;
 use thought_store::row::{RunFilter, RunRow};
 use thought_telegram::client::BotClient;
@@ -167,7 +168,7 @@ async fn follow_runs(
     running: watch::Sender<BTreeSet<Place>>,
     stop: Stop,
 ) {
-    let mut news = reader.news();
+    let mut news = reader.news().about(Topics::RUN_MOVED);
     loop {
         news.mark_unchanged();
         let filter = RunFilter { states: vec![RunState::Running], limit: TYPING_MAX, ..RunFilter::default() };

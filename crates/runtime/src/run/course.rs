@@ -12,7 +12,7 @@ use thought_protocol::answer::ValidatedAnswer;
 use thought_store::command::{AttemptEnd, NewAttempt};
 use thought_store::handle::Start;
 use thought_store::row::{AttemptRow, RunRow};
-use thought_store::{Precondition, StoreError};
+use thought_store::{Precondition, StoreError, Topics};
 
 use super::end::{self, End, attempt_end, lost};
 use super::freeze::{self, Freeze, Frozen};
@@ -348,7 +348,7 @@ impl Course<'_> {
 
     /// Ends when the run was ended by somebody else, such as an operator who gave it up.
     async fn ended_elsewhere(&self) {
-        let mut news = self.shared.parts.reader.news();
+        let mut news = self.shared.parts.reader.news().about(Topics::RUN_MOVED);
         news.mark_unchanged();
         // Without news there is nothing to look for.
         while news.changed().await.is_ok() {

@@ -53,7 +53,7 @@ pub(crate) async fn first(
     let mut wait = None;
     loop {
         // Seen before the look, so that a receipt in between wakes the wait.
-        news.borrow_and_update();
+        news.mark_unchanged();
         let ask = Ask {
             run: &ticket.run.id,
             stored: &shared.active.stored,

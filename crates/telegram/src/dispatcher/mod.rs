@@ -24,6 +24,7 @@ use thought_protocol::EventId;
 use thought_store::StoreError;
 use thought_store::command::Presence;
 use thought_store::handle::{Dispatcher as Ledger, Incidents, Reader};
+use thought_store::{StoreError, Topics};
 use thought_store::row::{ChunkState, DeliveryRow, DeliveryState, EventFilter};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -233,7 +234,7 @@ impl Dispatcher {
     }
 
     async fn work(&self, shift: &mut Shift, stop: &Stop) {
-        let mut news = self.desk.reader.news();
+        let mut news = self.desk.reader.news().about(Topics::events(&FOLLOWED).and(Topics::CORRECTIONS));
         let mut backoff = Backoff::new(self.desk.backoff_ms.0, self.desk.backoff_ms.1);
         let mut is_behind = true;
         while !stop.is_said() {
