@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, chain};
 use crate::home::{self, Home};
 use crate::print::Printer;
 use crate::secrets::{self, Secret};
-use crate::{jail, model};
+use crate::{jail, model, serve};
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,6 +178,10 @@ fn check_accounts(home: &Home, report: &mut Report) {
             let text = format!("agent {name} shares your account: it could open this home and decide as you");
             let hint = Some(format!("give it an account of its own and set [agents.{name}] uid"));
             report.add("accounts", State::Warn, text, hint);
+        }
+        match serve::socket::place(home, account) {
+            Ok(path) => report.add("socket", State::Ok, format!("agent {name}: {}", path.display()), None),
+            Err(failure) => report.failure("socket", failure),
         }
     }
 }
