@@ -8,6 +8,7 @@ mod channel;
 mod documents;
 mod hardening;
 pub mod socket;
+mod word;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,6 +190,7 @@ async fn work(mut ready: Ready, mut signals: Signals) -> Result<(), Failure> {
     let ended = tokio::select! {
         () = signals.received() => Ok(()),
         joined = roles.consumers.join_next(), if !roles.consumers.is_empty() => Err(ended_by_itself(joined)),
+        joined = roles.projectors.join_next() => Err(ended_by_itself(joined)),
         joined = roles.others.join_next() => Err(ended_by_itself(joined)),
     };
     tracing::info!(target: "thought::serve", "stopping");
@@ -209,15 +211,20 @@ fn ended_by_itself(joined: Option<Result<Result<(), Failure>, tokio::task::JoinE
 pub struct Roles {
     consumers: JoinSet<Result<(), Failure>>,
     others: JoinSet<Result<(), Failure>>,
+    projectors: JoinSet<Result<(), Failure>>,
     stop_consumers: consumer::StopSwitch,
+    stop_projectors: tokio::sync::watch::Sender<bool>,
     stop_others: tokio::sync::watch::Sender<bool>,
 }
 
 impl Roles {
-    /// Ends the roles: runs first, so that what they still say is delivered, then the rest.
+    /// Ends the roles: runs first, then what follows from a person's word, then the channel: what either still leaves for a
+    /// chat meets a dispatcher that is at work.
     pub async fn finish(mut self) {
         self.stop_consumers.stop();
         end("consumers", &mut self.consumers).await;
+        self.stop_projectors.send_replace(true);
+        end("projectors", &mut self.projectors).await;
         self.stop_others.send_replace(true);
         end("channel", &mut self.others).await;
     }
@@ -237,8 +244,9 @@ async fn end(what: &str, tasks: &mut JoinSet<Result<(), Failure>>) {
 /// [`Failure`] when a role cannot be started.
 pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     let (stop_consumers, signal) = consumer::stop_switch();
-    let (stop_others, word) = tokio::sync::watch::channel(false);
-    let stop = Stop::new(word);
+    let (stop_projectors, projectors_told) = tokio::sync::watch::channel(false);
+    let (stop_others, others_told) = tokio::sync::watch::channel(false);
+    let stop = Stop::new(others_told);
     let sockets = std::mem::take(&mut ready.sockets);
     let ready = &*ready;
     let is_ours = |role: &str| !ready.held_elsewhere.iter().any(|held| held == role);
@@ -249,9 +257,14 @@ pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     for agent in ready.agents.iter().filter(|agent| is_ours(&lock::consumer(agent))) {
         consume(ready, agent, signal.clone(), &mut consumers).await?;
     }
+    let mut projectors = JoinSet::new();
+    word::start(ready, &mut projectors, Stop::new(projectors_told));
+    if own.dispatch {
+        word::remind(ready, &mut others, stop.clone());
+    }
     socket::start(sockets, &mut others, &stop);
     ready.documents.clone().follow(&mut others, stop);
-    Ok(Roles { consumers, others, stop_consumers, stop_others })
+    Ok(Roles { consumers, others, projectors, stop_consumers, stop_projectors, stop_others })
 }
 
 async fn consume(
@@ -273,6 +286,7 @@ async fn consume(
         jail: ready.jail.clone(),
         model: ready.models.clone(),
         documents: ready.documents.clone(),
+        corrections: Arc::new(word::Settler::new(&ready.store)),
         images: Arc::new(NoImages),
         clock: Arc::new(SystemClock),
         sleeper: Arc::new(TokioSleeper),

@@ -15,14 +15,14 @@ use thought_contract::draft::DraftError;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::time::Clock;
 use thought_store::handle::{ConsumerRuns, Incidents, Notices, Reader};
-use thought_store::{BoxFuture, News, StoreError, Topics};
+use thought_store::{BoxFuture, News, StoreError};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::context::Images;
 use crate::declarations::{self, Active, load_active};
 use crate::limits::{HELD_RECHECK_MS, STORE_BACKOFF_MS_MAX};
-use crate::port::{CrashPoints, Documents, Jail, Model, Sleeper};
+use crate::port::{Corrections, CrashPoints, Documents, Jail, Model, Sleeper};
 use crate::run::{self, Finish, Shared};
 use lanes::{LaneKey, Lanes};
 use scan::Source;
@@ -62,6 +62,8 @@ pub struct Parts {
     pub model: Arc<dyn Model>,
     /// The context root.
     pub documents: Arc<dyn Documents>,
+    /// A person's own corrections of earlier answers.
+    pub corrections: Arc<dyn Corrections>,
     /// The images of messages.
     pub images: Arc<dyn Images>,
     /// The present moment.
@@ -143,9 +145,7 @@ pub struct Consumer {
     shared: Arc<Shared>,
     news: News,
     lanes: Lanes,
-    /// News of what it is made for; of everything while a run is held, whose cause may be anything.
     sources: Vec<Source>,
-    topics: Topics,
     rows_after: u64,
     rows_more: bool,
     tasks: JoinSet<(LaneKey, Result<Finish, run::Error>)>,
@@ -165,10 +165,8 @@ impl Consumer {
         let mut types: BTreeMap<SourceName, Vec<EventType>> = BTreeMap::new();
         for subscription in active.declaration.subscriptions() {
             types.entry(subscription.source.clone()).or_default().push(subscription.event_type);
-        let mut topics = Topics::RUN_ADMITTED;
         }
         let rows = parts.reader.consumers().await?;
-            topics = topics.and(Topics::event(subscription.event_type));
         let mut sources = Vec::with_capacity(types.len());
         for (source_name, types) in types {
             let row = rows
@@ -178,8 +176,7 @@ impl Consumer {
             sources.push(Source::new(source_name, types, row.scanned));
         }
         Ok(Self {
-            news: parts.reader.news().about(topics),
-            topics,
+            news: parts.reader.news(),
             shared: Arc::new(Shared::new(parts, active)),
             lanes: Lanes::default(),
             sources,
@@ -215,7 +212,6 @@ impl Consumer {
             self.set_timers(&mut recheck, &mut rest);
             let stop = self.stop.clone();
             tokio::select! {
-            self.news.listen_for(if self.lanes.any_held() { Topics::ALL } else { self.topics });
                 biased;
                 () = stop.stopping() => break,
                 Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => self.joined(joined)?,

@@ -1,9 +1,11 @@
-//! What the runtime needs from outside, as ports: a jail, a model, the documents, time, and named crash points.
+//! What the runtime needs from outside, as ports: a jail, a model, the documents, a person's corrections, time, and named
+//! crash points.
 //!
 //! The runtime knows no adapter. A port carries payloads, codes and ids; it never carries a key, an address or a path.
 
 use std::time::{Duration, Instant};
 
+use thought_contract::event::StoredEvent;
 use thought_contract::run::HeldReason;
 use thought_protocol::Sensitive;
 use thought_protocol::packet::{Api, Compat, TokenLimit};
@@ -142,6 +144,34 @@ impl DocumentsError {
 pub trait Documents: Send + Sync + 'static {
     /// Scans the root if something in it changed, so that the store's pointers name what is there now.
     fn refresh(&self) -> BoxFuture<'_, Result<(), DocumentsError>>;
+}
+
+/// A person's corrections that could not be settled now. Content-dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("settle a person's corrections: {code}")]
+pub struct CorrectionsError {
+    /// A stable code.
+    pub code: &'static str,
+}
+
+/// A person's own corrections of earlier answers.
+pub trait Corrections: Send + Sync + 'static {
+    /// Comes back once every correction that was said in this message's conversation before the message is judged or
+    /// refused. Whoever is asked may do that by itself: there is nobody who would have to be waited for.
+    ///
+    /// # Errors
+    /// [`CorrectionsError`]; the run is taken again later, and is not answered before.
+    fn settle_before<'a>(&'a self, message: &'a StoredEvent) -> BoxFuture<'a, Result<(), CorrectionsError>>;
+}
+
+/// There are none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCorrections;
+
+impl Corrections for NoCorrections {
+    fn settle_before<'a>(&'a self, _message: &'a StoredEvent) -> BoxFuture<'a, Result<(), CorrectionsError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Waiting, so that tests own the time.

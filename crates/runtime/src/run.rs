@@ -26,6 +26,7 @@ use thought_store::{Precondition, StoreError};
 use crate::consumer::Parts;
 use crate::context::ContextError;
 use crate::declarations::Active;
+use crate::port::CorrectionsError;
 pub(crate) use course::take;
 
 /// A run that could not be carried on: its consumer takes it again later.
@@ -39,6 +40,8 @@ pub(crate) enum Error {
     Payload(#[from] PayloadError),
     #[error("carry on a run: freeze its context")]
     Context(#[from] ContextError),
+    #[error("carry on a run: wait for earlier corrections")]
+    Corrections(#[from] CorrectionsError),
     #[error("carry on a run: put its settlement together")]
     Settle(#[from] settle::Error),
 }

@@ -17,7 +17,7 @@ use thought_protocol::{DocumentId, EventId, Sensitive, Sha256Hex, VersionId};
 use thought_runtime::consumer::{Consumer, HeldNotice, Parts, Settings, StopSwitch, stop_switch};
 use thought_runtime::context::NoImages;
 use thought_runtime::declarations;
-use thought_runtime::port::{NoCrashPoints, TokioSleeper};
+use thought_runtime::port::{NoCorrections, NoCrashPoints, TokioSleeper};
 use thought_sandbox::{Launcher, Tier, WorkerLimits};
 use thought_store::Store;
 use thought_store::command::{NewVersion, Presence};
@@ -159,6 +159,7 @@ impl Home {
             jail,
             model: self.model.clone(),
             documents: Arc::new(Unchanged),
+            corrections: Arc::new(NoCorrections),
             images: Arc::new(NoImages),
             clock: Arc::new(SystemClock),
             sleeper: Arc::new(TokioSleeper),

@@ -37,8 +37,8 @@ pub(crate) enum Freeze {
     Left,
 }
 
-/// Builds the context of a run that has no attempt yet. An earlier answer that is on its way to the chat is waited for,
-/// within its bound.
+/// Builds the context of a run that has no attempt yet. Earlier corrections of its conversation are settled first; an
+/// earlier answer that is on its way to the chat is waited for, within its bound.
 pub(crate) async fn first(
     shared: &Shared,
     ticket: &Ticket,
@@ -47,6 +47,10 @@ pub(crate) async fn first(
     stop: &StopSignal,
 ) -> Result<Freeze, Error> {
     let parts = &shared.parts;
+    tokio::select! {
+        settled = parts.corrections.settle_before(trigger) => settled?,
+        () = stop.stopping() => return Ok(Freeze::Left),
+    }
     let builder = ContextBuilder::new(&parts.reader, &*parts.documents, &*parts.images);
     let mut news = parts.reader.news();
     let mut pending = PendingReplies::Await;

@@ -122,3 +122,56 @@ async fn a_restart_takes_up_a_window_of_open_runs_before_the_log() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_message_is_answered_only_when_the_corrections_before_it_are_settled() {
+    let home = Home::new().await;
+    let gate = Arc::new(Semaphore::new(0));
+    *home.corrections.waits.lock().unwrap() = Some(("4242:0".to_owned(), gate.clone()));
+    let at_work = home.start().await;
+    let waits = home.message(1, "Is it right now?").await;
+    home.wait_for("the question for corrections", async || {
+        home.corrections.asked.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    // Nobody else waits with it.
+    let other = home.message_in(77, 2, "Hello").await;
+    home.answer(&other).await;
+    assert_eq!(home.model.request_count(), 1);
+    assert!(home.runs_on(&waits).await.iter().all(|run| run.attempts == 0 && run.state.is_open()));
+    gate.add_permits(1);
+    home.answer(&waits).await;
+    at_work.stop().await;
+    home.check_whole(&[waits, other]).await;
+}
+
+#[tokio::test]
+async fn corrections_that_cannot_be_settled_put_the_answer_off_and_end_nothing() {
+    let home = Home::new().await;
+    home.corrections.fails.store(3, Ordering::SeqCst);
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    home.answer(&trigger).await;
+    at_work.stop().await;
+    assert_eq!((home.corrections.asked.load(Ordering::SeqCst), home.model.request_count()), (4, 1));
+    home.check_whole(&[trigger]).await;
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_corrections() {
+    let home = Home::new().await;
+    let gate = Arc::new(Semaphore::new(0));
+    *home.corrections.waits.lock().unwrap() = Some(("4242:0".to_owned(), gate));
+    let at_work = home.start().await;
+    let trigger = home.message(1, "Hello").await;
+    home.wait_for("the question for corrections", async || {
+        home.corrections.asked.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    at_work.stop().await;
+    *home.corrections.waits.lock().unwrap() = None;
+    let at_work = home.start().await;
+    home.answer(&trigger).await;
+    at_work.stop().await;
+    home.check_whole(&[trigger]).await;
+}

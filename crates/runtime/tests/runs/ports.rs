@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use thought_contract::event::StoredEvent;
 use thought_contract::run::HeldReason;
 use thought_contract::time::{Clock, Timestamp};
 use thought_protocol::packet::{Api, Compat, Packet, TokenLimit};
 use thought_protocol::result::{Outcome, WorkerResult, judge};
 use thought_protocol::{Sensitive, provider};
 use thought_runtime::port::{
-    Binding, CrashPoints, Documents, DocumentsError, Jail, JailError, JailErrorKind, Model, ModelReply,
-    Sleeper, Worker,
+    Binding, Corrections, CorrectionsError, CrashPoints, Documents, DocumentsError, Jail, JailError,
+    JailErrorKind, Model, ModelReply, Sleeper, Worker,
 };
 use thought_store::BoxFuture;
 use thought_store_sqlite::{Faults, Verdict};
@@ -405,6 +406,32 @@ impl Documents for FakeDocuments {
         self.refreshes.fetch_add(1, Ordering::SeqCst);
         let looked = (*self.fails.lock().unwrap()).map_or(Ok(()), |code| Err(DocumentsError { code }));
         Box::pin(std::future::ready(looked))
+    }
+}
+
+/// Corrections that are settled at once, unless a test says otherwise.
+#[derive(Default)]
+pub(crate) struct FakeCorrections {
+    /// Whoever asks for this conversation waits for a permit.
+    pub(crate) waits: Mutex<Option<(String, Arc<Semaphore>)>>,
+    /// So many tries fail.
+    pub(crate) fails: AtomicU64,
+    /// How often was asked.
+    pub(crate) asked: AtomicU64,
+}
+
+impl Corrections for FakeCorrections {
+    fn settle_before<'a>(&'a self, message: &'a StoredEvent) -> BoxFuture<'a, Result<(), CorrectionsError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let gate = self.waits.lock().unwrap().clone();
+        let gate = gate.filter(|(of, _)| message.envelope.correlation_id.as_ref() == Some(of));
+        let failed = self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        Box::pin(async move {
+            if let Some((_, gate)) = gate {
+                gate.acquire().await.unwrap().forget();
+            }
+            failed.map_or(Ok(()), |_| Err(CorrectionsError { code: "store" }))
+        })
     }
 }
 

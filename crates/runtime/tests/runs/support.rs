@@ -25,7 +25,9 @@ use thought_store::row::{AttemptRow, EventFilter, RunFilter, RunRow};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 use tokio::task::JoinHandle;
 
-use crate::ports::{FakeCrash, FakeDocuments, FakeFaults, FakeJail, FakeModel, GRACE_MS, Time};
+use crate::ports::{
+    FakeCorrections, FakeCrash, FakeDocuments, FakeFaults, FakeJail, FakeModel, GRACE_MS, Time,
+};
 
 pub(crate) const TELEGRAM: &str = "stream-telegram-conversation";
 pub(crate) const AGENT: &str = "stream-agent-conversation";
@@ -38,6 +40,7 @@ pub(crate) struct Home {
     pub(crate) jail: Arc<FakeJail>,
     pub(crate) model: Arc<FakeModel>,
     pub(crate) documents: Arc<FakeDocuments>,
+    pub(crate) corrections: Arc<FakeCorrections>,
     pub(crate) crash: Arc<FakeCrash>,
     pub(crate) faults: Arc<FakeFaults>,
 }
@@ -97,6 +100,7 @@ impl Home {
             jail: Arc::default(),
             model: Arc::default(),
             documents: Arc::default(),
+            corrections: Arc::default(),
             crash: Arc::default(),
             faults,
         };
@@ -231,6 +235,7 @@ impl Home {
             jail: self.jail.clone(),
             model: self.model.clone(),
             documents: self.documents.clone(),
+            corrections: self.corrections.clone(),
             images: Arc::new(NoImages),
             clock: self.time.clone(),
             sleeper: self.time.clone(),
