@@ -15,7 +15,7 @@ use thought_contract::draft::DraftError;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::time::Clock;
 use thought_store::handle::{ConsumerRuns, Incidents, Notices, Reader};
-use thought_store::{BoxFuture, News, StoreError};
+use thought_store::{BoxFuture, News, StoreError, Topics};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -143,7 +143,9 @@ impl StopSignal {
 /// A consumer, ready to run.
 pub struct Consumer {
     shared: Arc<Shared>,
+    /// News of what it is made for; of everything while a run is held, whose cause may be anything.
     news: News,
+    topics: Topics,
     lanes: Lanes,
     sources: Vec<Source>,
     rows_after: u64,
@@ -163,8 +165,10 @@ impl Consumer {
     pub async fn open(parts: Parts, stop: StopSignal) -> Result<Self, Error> {
         let active = load_active(&parts.reader, parts.runs.declaration()).await?;
         let mut types: BTreeMap<SourceName, Vec<EventType>> = BTreeMap::new();
+        let mut topics = Topics::RUN_ADMITTED;
         for subscription in active.declaration.subscriptions() {
             types.entry(subscription.source.clone()).or_default().push(subscription.event_type);
+            topics = topics.and(Topics::event(subscription.event_type));
         }
         let rows = parts.reader.consumers().await?;
         let mut sources = Vec::with_capacity(types.len());
@@ -176,7 +180,8 @@ impl Consumer {
             sources.push(Source::new(source_name, types, row.scanned));
         }
         Ok(Self {
-            news: parts.reader.news(),
+            news: parts.reader.news().about(topics),
+            topics,
             shared: Arc::new(Shared::new(parts, active)),
             lanes: Lanes::default(),
             sources,
@@ -210,6 +215,7 @@ impl Consumer {
                 rest = rest.or_else(|| Some(self.rest()));
             }
             self.set_timers(&mut recheck, &mut rest);
+            self.news.listen_for(if self.lanes.any_held() { Topics::ALL } else { self.topics });
             let stop = self.stop.clone();
             tokio::select! {
                 biased;

@@ -21,11 +21,10 @@ use thought_contract::event::StoredEvent;
 use thought_contract::payload::Incident;
 use thought_contract::time::Clock;
 use thought_protocol::EventId;
-use thought_store::StoreError;
 use thought_store::command::Presence;
 use thought_store::handle::{Dispatcher as Ledger, Incidents, Reader};
-use thought_store::{StoreError, Topics};
 use thought_store::row::{ChunkState, DeliveryRow, DeliveryState, EventFilter};
+use thought_store::{StoreError, Topics};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
