@@ -15,9 +15,8 @@ use std::time::Duration;
 use thought_contract::draft::{self, DraftError};
 use thought_contract::payload::Incident;
 use thought_contract::time::Clock;
-use thought_store::StoreError;
-use thought_store::{StoreError, Topics};
 use thought_store::handle::{Incidents, Reader, TelegramIngress};
+use thought_store::{StoreError, Topics};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
