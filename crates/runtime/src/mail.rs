@@ -12,7 +12,7 @@ use thought_contract::event::{Actor, EventType, PayloadError, Privacy, SourceNam
 use thought_contract::payload::{AgentMessage, DerivedAgentMessage, OutputContract, RunCompleted};
 use thought_contract::run::RunState;
 use thought_contract::time::Clock;
-use thought_protocol::limits::AGENT_MESSAGE_CHARACTERS_MAX;
+use thought_protocol::limits::{AGENT_MESSAGE_CHARACTERS_MAX, VISIBLE_TEXT_CHARACTERS_MAX};
 use thought_protocol::{EventId, RunId, Sensitive};
 use thought_store::handle::{AgentMail, Reader};
 use thought_store::row::{Novelty, RunFilter, RunRow};
@@ -342,7 +342,13 @@ pub async fn response(reader: &Reader, event: &EventId) -> Result<Sensitive<Stri
     let answer: DerivedAgentMessage = output.payload()?;
     let envelope = &output.envelope;
     let fits = [
-        ("the completed event", completed.run == run.id && completed.output == envelope.id),
+        (
+            "the completed event",
+            completed.run == run.id
+                && completed.output == envelope.id
+                && completed_event.envelope.source == SourceName::agent(&asked.recipient_agent_id)
+                && completed_event.envelope.parent_id.as_ref() == Some(&envelope.id),
+        ),
         ("its root", envelope.root_id == trigger.envelope.root_id),
         ("its parent", envelope.parent_id.as_ref() == Some(event)),
         ("its source", envelope.source == SourceName::agent(&asked.recipient_agent_id)),
@@ -357,6 +363,7 @@ pub async fn response(reader: &Reader, event: &EventId) -> Result<Sensitive<Stri
         ("its correlation", envelope.correlation_id.as_deref() == Some(asked.thread_id.as_str())),
         ("its message", answer.in_reply_to == asked.message_id),
         ("its sequence", answer.input_sequence == trigger.envelope.sequence),
+        ("its length", (1..=VISIBLE_TEXT_CHARACTERS_MAX).contains(&answer.summary.chars().count())),
     ];
     match fits.into_iter().find(|(_, fits)| !fits) {
         Some((what, _)) => Err(unfit(what)),

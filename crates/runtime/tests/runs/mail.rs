@@ -5,7 +5,9 @@ use thought_contract::event::EventType;
 use thought_contract::payload::{AgentMessage, DerivedAgentMessage};
 use thought_contract::run::{HeldReason, RunState};
 use thought_protocol::EventId;
-use thought_runtime::mail::{Error, Outgoing, SendStatus, Sent, response, send, status, wait};
+use thought_runtime::mail::{
+    Desk, Errand, Error, Outgoing, Response, SendStatus, Sent, response, send, status, wait,
+};
 use thought_runtime::port::TokioSleeper;
 use thought_store::StoreError;
 
@@ -174,4 +176,42 @@ async fn a_wait_runs_out_and_says_pending() {
     // A held run of an agent's thread asks for no notice in a chat.
     assert!(home.events(EventType::NoticeRequested).await.is_empty());
     at_work.stop().await;
+}
+
+fn desk(home: &Home, sender: &str) -> Desk {
+    let mail = home.store.agent_mail(sender);
+    Desk::new(sender, mail, home.reader(), home.time.clone(), std::sync::Arc::new(TokioSleeper))
+}
+
+#[tokio::test]
+async fn a_desk_takes_its_own_senders_errands_alone_and_hands_out_what_was_asked_for() {
+    let home = home().await;
+    let message = outgoing("t-1", "m-1", "Hello");
+    let errand = |wait_seconds, response| Errand { message: message.clone(), wait_seconds, response };
+    let refused = desk(&home, "mallory").serve(&errand(None, Response::Dark)).await;
+    assert!(matches!(refused, Err(Error::Sender { .. })));
+    assert!(home.events(EventType::AgentMessage).await.is_empty());
+
+    let desk = desk(&home, "co");
+    let sent = desk.serve(&errand(None, Response::Dark)).await.unwrap();
+    assert_eq!((sent.status, sent.run, sent.message.as_str()), (SendStatus::Accepted, None, "m-1"));
+    // Nobody is at work: looked for once, it is pending.
+    let looked = desk.serve(&errand(None, Response::Asked)).await.unwrap();
+    assert_eq!((looked.status, looked.response.is_none()), (SendStatus::Pending, true));
+    let at_work = home.consumer(AGENT).await.unwrap();
+    let dark = desk.serve(&errand(Some(20), Response::Dark)).await.unwrap();
+    assert_eq!((dark.status, dark.response.is_none()), (SendStatus::Completed, true));
+    let read = desk.serve(&errand(Some(20), Response::Asked)).await.unwrap();
+    assert_eq!(read.response.as_ref().unwrap().expose(), "Answer 1.");
+    assert!(!format!("{read:?} {desk:?}").contains("Answer"), "{read:?}");
+    assert!(!format!("{:?}", errand(None, Response::Dark)).contains("Hello"));
+    at_work.stop().await;
+}
+
+#[test]
+fn every_status_reads_back_from_its_word() {
+    for word in ["accepted", "already-accepted", "pending", "completed", "failed", "blocked", "abandoned"] {
+        assert_eq!(SendStatus::from_word(word).map(SendStatus::as_str), Some(word));
+    }
+    assert_eq!(SendStatus::from_word("Completed"), None);
 }
