@@ -196,10 +196,13 @@ impl World {
         Running { say, tasks: vec![tokio::spawn(dispatcher.run(Stop::new(word)))], state }
     }
 
+    pub(crate) async fn commit(&self, ops: Vec<Op>) {
+        self.engine.commit(Commit { at: self.clock.now(), ops }).await.unwrap();
+    }
+
     pub(crate) async fn append(&self, draft: Draft) -> StoredEvent {
         let id = draft.id().clone();
-        let ops = vec![Op::Append(Box::new(draft))];
-        self.engine.commit(Commit { at: self.clock.now(), ops }).await.unwrap();
+        self.commit(vec![Op::Append(Box::new(draft))]).await;
         self.engine.event(id).await.unwrap().unwrap()
     }
 
