@@ -117,6 +117,42 @@ pub struct AgentSend {
     pub words: Vec<SeenText>,
 }
 
+/// A person's word on a proposal.
+#[derive(Debug, Clone, Args)]
+pub struct ProposalDecision {
+    /// The proposal, or a unique beginning of it
+    #[arg(long, value_name = "ID")]
+    pub proposal: String,
+    /// The word; an edit wants a replacement
+    #[arg(long, value_parser = ["accept", "edit", "reject"])]
+    pub disposition: String,
+    /// A file with your own text in the place of the proposed one, read once
+    #[arg(long, value_name = "FILE")]
+    pub replacement_file: Option<PathBuf>,
+    /// What this submission calls itself [default: a random name]
+    #[arg(long, value_name = "ID")]
+    pub submission_id: Option<String>,
+    /// Who decides [default: the single configured operator]
+    #[arg(long, value_name = "NAME")]
+    pub actor: Option<String>,
+    /// Decide only if the proposed text has this SHA-256
+    #[arg(long, value_name = "SHA256")]
+    pub expect_sha256: Option<String>,
+    /// Decide only if the document still stands at this version
+    #[arg(long, value_name = "VERSION")]
+    pub expect_base: Option<String>,
+}
+
+/// An earlier memory change that a person goes back to.
+#[derive(Debug, Clone, Args)]
+pub struct ProposeAgain {
+    /// The earlier proposal, or a unique beginning of it
+    pub id: String,
+    /// Who proposes [default: the single configured operator]
+    #[arg(long, value_name = "NAME")]
+    pub actor: Option<String>,
+}
+
 /// Text on a command line, where it has no place; it is dropped unseen.
 #[derive(Debug, Clone)]
 pub struct SeenText;
@@ -247,6 +283,56 @@ pub enum Command {
         #[command(flatten)]
         acknowledge: Acknowledge,
     },
+    /// Decide on a proposal, and carry it out at once
+    ProposalDecision(ProposalDecision),
+    /// Carry out decisions that nothing has followed from yet
+    ProposalProject {
+        /// Only the decision on this proposal
+        #[arg(long, value_name = "ID")]
+        proposal: Option<String>,
+    },
+    /// Propose a memory change again, on the document as it stands now
+    ProposalRepropose(ProposeAgain),
+    /// Propose to put the version before a memory change back in its place
+    ProposalRevert(ProposeAgain),
+    /// List judgments on answers, oldest first
+    JudgmentList {
+        /// Behind this judgment
+        #[arg(long, value_name = "JUDGMENT")]
+        after: Option<String>,
+        /// The page
+        #[command(flatten)]
+        page: Page,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
+    /// Let a correction of your own leave the house, with the whole context of its answer
+    JudgmentRelease {
+        /// The judgment, or a unique beginning of it
+        id: String,
+        /// Say that you mean it
+        #[arg(long)]
+        acknowledge_external: bool,
+        /// Who releases [default: the single configured operator]
+        #[arg(long, value_name = "NAME")]
+        actor: Option<String>,
+    },
+    /// Write judgments on answers as preference examples for training here, with a manifest beside them
+    PrivateTrainingExport {
+        /// The file to make, in a folder that only you can enter
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+        /// Say that you know how private it is
+        #[arg(long)]
+        acknowledge_sensitive_private_training: bool,
+    },
+    /// Write released judgments as preference examples, with a manifest beside them
+    TrainingExport {
+        /// The file to make, in a folder that only you can enter
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+    },
     /// Send a private message as an agent, and with a wait read its one response
     AgentSend(AgentSend),
     /// Run the consumer of one declaration as a process of its own
@@ -267,6 +353,24 @@ pub enum Command {
     },
     /// List what is installed
     DeclarationList,
+    /// Verify every hash, chain, lineage and projection; nothing is changed
+    Verify {
+        /// Hold the heads in this file against the store: what status --json printed, or a manifest of a backup or export
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
+    },
+    /// Write the whole home into one file, while it is in use
+    Backup {
+        /// The file to make, outside the home
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Make a home of a backup, in a folder that is empty or not there (--home)
+    Restore {
+        /// The backup
+        #[arg(long, value_name = "FILE")]
+        input: PathBuf,
+    },
     /// Print a completion script
     Completions {
         /// The shell

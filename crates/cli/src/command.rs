@@ -2,11 +2,15 @@
 
 pub mod completions;
 pub mod context;
+pub mod decisions;
 pub mod declaration;
 pub mod events;
+pub mod export;
+pub mod judgments;
 pub mod lineage;
 pub mod mail;
 pub mod proposals;
 pub mod resolve;
 pub mod runs;
 pub mod status;
+pub mod verify;

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use thought_contract::declaration::ContextKind;
 use thought_contract::time::{Clock, Timestamp};
 use thought_runtime::declarations::Package;
-use thought_store::Store;
+use thought_store::{Images, NoImages, Store};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
-use crate::command::{completions, context, declaration, events, lineage, mail, proposals, runs, status};
+use crate::command::{completions, context, decisions, declaration, events, export, judgments, lineage, mail, proposals, runs, status, verify};
 use crate::exit::{Exit, Failure, chain};
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::lock::{self, RoleLock, Taken};
 use crate::print::{Consent, Content, Printer};
-use crate::{demo, doctor, init, jail, logging, serve};
+use crate::word::Word;
+use crate::{backup, demo, doctor, init, jail, logging, serve};
 
 /// The machine's clock: the one place that asks for the time of day.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,6 +65,11 @@ pub fn run(cli: Cli, printer: Printer) -> Result<(), Failure> {
             Ok(())
         }
         Command::Demo => demo::run(&global, printer),
+        Command::Restore { input } => {
+            logging::start(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
+            let folder = home::locate(global.home.as_deref())?;
+            block_on(backup::restore(&input, &folder, printer))
+        }
         Command::AgentSend(options) if options.socket.is_some() => {
             mail_through_socket(&global, printer, &options)
         }
@@ -105,6 +111,8 @@ fn mail_through_socket(global: &Global, printer: Printer, options: &AgentSend) -
 async fn with_store(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
     let reader = &store.reader();
     match command {
+        Command::Verify { against } => verify::run((reader, &NoImages), printer, against).await,
+        Command::Backup { output } => backup::backup(home, store, printer, &output).await,
         Command::Status => status::show(home, reader, printer).await,
         Command::Doctor { .. } => doctor::who(home, reader, printer).await,
         Command::EventList { event_type, source, after, page, acknowledge } => {
@@ -114,6 +122,17 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         }
         Command::EventShow { id, acknowledge } => {
             events::show(reader, printer, &id, consent(acknowledge)).await
+        }
+        command @ (Command::ProposalDecision(_)
+        | Command::ProposalProject { .. }
+        | Command::ProposalRepropose(_)
+        | Command::ProposalRevert(_)) => word_of(home, store, printer, command).await,
+        command @ (Command::JudgmentRelease { .. }
+        | Command::PrivateTrainingExport { .. }
+        | Command::TrainingExport { .. }) => training(home, store, printer, command).await,
+        Command::JudgmentList { after, page, acknowledge } => {
+            let options = judgments::ListOptions { after, limit: page.limit, content: content(acknowledge) };
+            judgments::list(reader, printer, options).await
         }
         Command::Lineage { id } => lineage::show(reader, printer, &id).await,
         Command::RunList { agent, state, after, page } => {
@@ -145,6 +164,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         // The rest is served before a store is opened.
         Command::Init { .. }
         | Command::Demo
+        | Command::Restore { .. }
         | Command::Serve
         | Command::Consume { .. }
         | Command::AgentSend(_)
@@ -152,6 +172,43 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         | Command::Completions { .. }
         | Command::Man { .. } => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
     }
+}
+
+/// A person's word, for scripts.
+async fn word_of(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    let word = Word::open(home, store, &images())?;
+    let parts = (&store.reader(), &word);
+    match command {
+        Command::ProposalDecision(options) => decisions::decide(parts, printer, &options).await,
+        Command::ProposalProject { proposal } => decisions::project(parts, printer, proposal.as_deref()).await,
+        Command::ProposalRepropose(options) => decisions::repropose(parts, printer, &options).await,
+        Command::ProposalRevert(options) => decisions::revert(parts, printer, &options).await,
+        _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
+/// What judgments become, in this house or beyond it.
+async fn training(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    let images = images();
+    let parts = (store, &*images);
+    match command {
+        Command::JudgmentRelease { id, acknowledge_external, actor } => {
+            let acknowledged = export::Acknowledged::of(acknowledge_external);
+            let whom = (id.as_str(), actor.as_deref());
+            export::release((home, store, &*images), printer, whom, acknowledged).await
+        }
+        Command::PrivateTrainingExport { output, acknowledge_sensitive_private_training } => {
+            let acknowledged = export::Acknowledged::of(acknowledge_sensitive_private_training);
+            export::private(parts, printer, &output, acknowledged).await
+        }
+        Command::TrainingExport { output } => export::external(parts, printer, &output).await,
+        _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
+/// Where the images of frozen contexts are read.
+pub fn images() -> Arc<dyn Images> {
+    Arc::new(NoImages)
 }
 
 /// Consent of a list, which is never asked for: a person cannot say yes to what is not known yet.

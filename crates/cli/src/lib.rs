@@ -2,6 +2,7 @@
 //! adapters. A library beside the binary of one line, so that its parts can be tested.
 
 pub mod args;
+pub mod backup;
 pub mod command;
 pub mod compose;
 pub mod config;

@@ -38,6 +38,22 @@ impl Sha256Hex {
     }
 }
 
+/// The hash of bytes that come piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all pieces.
+    pub fn finish(self) -> Sha256Hex {
+        Sha256Hex(hex(&self.0.finalize()))
+    }
+}
+
 /// SHA-256 over canonical bytes as they were at activation: `sha256:` and 64 hex digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

@@ -6,6 +6,7 @@
 
 mod apply;
 mod audit;
+mod copy;
 mod counters;
 mod failure;
 mod faults;
@@ -22,6 +23,7 @@ mod session;
 mod store;
 mod writer;
 
+pub use copy::copy;
 pub use faults::{Faults, Verdict};
 pub use open::{Creation, OpenOptions, PageCounting};
 pub use schema::SCHEMA_VERSION;

@@ -66,7 +66,8 @@ fn file(s: Session<'_>, audit: &mut Audit) -> Result<(), StoreError> {
 
 /// Tables, indexes and their definitions are those that this version makes.
 fn shape(s: Session<'_>, audit: &mut Audit) -> Result<(), StoreError> {
-    const SQL: &str = "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
+    const SQL: &str =
+        "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
     let read = |row: &Row<'_>| {
         let mut fields = Fields::of("sqlite_schema", row);
         Ok((fields.get::<String>()?, fields.get::<String>()?))

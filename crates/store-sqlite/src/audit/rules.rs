@@ -99,7 +99,8 @@ pub(super) const RULES: &[Rule] = rules! {
             ELSE p.state <> 'decided' END");
     "proposal_counts", "count", "SELECT coalesce(c.state, p.state) FROM proposal_counts c FULL JOIN
         (SELECT state, count(*) AS n FROM proposals GROUP BY state) p ON p.state = c.state
-        WHERE coalesce(c.proposals, 0) <> coalesce(p.n, 0)";
+        WHERE coalesce(c.proposals, 0) <> coalesce(p.n, 0)
+            OR c.state NOT IN ('undecided', 'decided', 'projected', 'failed', 'inert')";
 
     "runs", "trigger", "SELECT r.id FROM runs r WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.id = r.trigger_id
         AND e.source = r.source AND e.sequence = r.sequence
@@ -134,7 +135,8 @@ pub(super) const RULES: &[Rule] = rules! {
         (SELECT 1 FROM runs WHERE id = s.run AND snapshot_id = s.id)";
     "run_counts", "count", "SELECT coalesce(c.state, r.state) FROM run_counts c FULL JOIN
         (SELECT state, count(*) AS n FROM runs GROUP BY state) r ON r.state = c.state
-        WHERE coalesce(c.runs, 0) <> coalesce(r.n, 0)";
+        WHERE coalesce(c.runs, 0) <> coalesce(r.n, 0)
+            OR c.state NOT IN ('admitted', 'running', 'held', 'completed', 'failed', 'blocked', 'abandoned')";
     "attempts", "run", "SELECT a.id FROM attempts a WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = a.run
         AND a.ordinal BETWEEN 1 AND r.attempts
         AND (a.state <> 'started' OR (r.ended_ms IS NULL AND a.ordinal = r.attempts)))";
@@ -184,6 +186,16 @@ pub(super) const RULES: &[Rule] = rules! {
         HAVING max(version) IS NOT max(CASE active WHEN 1 THEN version END) OR sum(active) <> 1";
     "consumers", "version", "SELECT declaration FROM consumers c WHERE NOT EXISTS (SELECT 1 FROM declarations d
         WHERE d.id = c.declaration AND d.version = c.version AND d.active = 1)";
+    "consumers", "source", concat!("SELECT c.declaration FROM consumers c JOIN sources s ON s.id = c.source
+        WHERE NOT EXISTS (SELECT 1 FROM events e, json_each(CAST(e.payload AS TEXT), '$.sources') j
+            WHERE e.type = 'stream.thought.declaration.activated@1' AND ", member!("e", "declaration"), " = c.declaration
+            AND ", member!("e", "version"), " = c.version AND json_extract(j.value, '$.source') = s.name
+            AND json_extract(j.value, '$.head') <= c.scanned)");
+    "consumers", "missing", concat!("SELECT d.id FROM declarations d JOIN events e, json_each(CAST(e.payload AS TEXT), '$.sources') j
+        WHERE d.active = 1 AND e.type = 'stream.thought.declaration.activated@1'
+        AND ", member!("e", "declaration"), " = d.id AND ", member!("e", "version"), " = d.version
+        AND NOT EXISTS (SELECT 1 FROM consumers c JOIN sources s ON s.id = c.source
+            WHERE c.declaration = d.id AND s.name = json_extract(j.value, '$.source'))");
     "consumers", "progress", "SELECT declaration FROM consumers c WHERE progress > scanned
         OR scanned > (SELECT head FROM sources WHERE id = c.source)
         OR progress < coalesce((SELECT min(sequence) - 1 FROM runs WHERE declaration = c.declaration
@@ -205,12 +217,12 @@ pub(super) const RULES: &[Rule] = rules! {
         WHERE d.cause = e.parent_id AND d.kind = ", member!("e", "kind"), " AND d.receipt = e.id"));
     "chunks", "delivery", "SELECT delivery FROM chunks c WHERE NOT EXISTS
         (SELECT 1 FROM deliveries d WHERE d.ordinal = c.delivery)";
-    "deliveries", "chunks", concat!("SELECT d.cause FROM deliveries d
+    "deliveries", "chunks", "SELECT d.cause FROM deliveries d
         WHERE (SELECT count(*) FROM chunks c WHERE c.delivery = d.ordinal)
             <> (SELECT coalesce(max(ordinal), -1) + 1 FROM chunks c WHERE c.delivery = d.ordinal)
         OR NOT EXISTS (SELECT 1 FROM chunks c WHERE c.delivery = d.ordinal)
         OR d.receipt IS NOT NULL AND (SELECT count(*) FROM chunks c WHERE c.delivery = d.ordinal)
-            IS NOT (SELECT json_array_length(CAST(e.payload AS TEXT), '$.chunks') FROM events e WHERE e.id = d.receipt)");
+            IS NOT (SELECT json_array_length(CAST(e.payload AS TEXT), '$.chunks') FROM events e WHERE e.id = d.receipt)";
     "chunks", "receipt", "SELECT d.cause FROM chunks c JOIN deliveries d ON d.ordinal = c.delivery
             JOIN events e ON e.id = d.receipt
         WHERE c.state <> 'sent'

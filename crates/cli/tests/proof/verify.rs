@@ -1,0 +1,75 @@
+//! `verify` from outside: what it says of a whole home, of a cut one, and of one whose tail is gone.
+
+use thought_testkit::world::World;
+
+use crate::world::{at, copy, lived_in};
+
+fn database(world: &World, path: &std::path::Path) -> rusqlite::Connection {
+    let _ = world;
+    rusqlite::Connection::open(path.join("thought.db")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_home_is_said_to_be_one_and_nothing_is_changed() {
+    let world = lived_in().await;
+    let before = world.home.lines(&["event-list"]).len();
+    let said = world.home.object(&["verify"]);
+    assert_eq!(said["whole"], true, "{said}");
+    assert_eq!(said["events"].as_u64().unwrap() as usize, before);
+    // Five turns, the failed one too; four proposals.
+    assert_eq!((said["contexts"].as_u64(), said["chains"].as_u64()), (Some(6), Some(4)));
+    assert_eq!(said["sources"], world.home.object(&["status"])["sources"]);
+    let printed = world.home.run(&["verify"]).exit(0).stdout;
+    assert!(printed.contains("everything is what was written"), "{printed}");
+    assert_eq!(world.home.lines(&["event-list"]).len(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tail_that_was_taken_away_is_found_against_heads_that_were_printed() {
+    let world = lived_in().await;
+    let folder = tempfile::tempdir().unwrap();
+    let heads = folder.path().join("heads.json");
+    let status = world.home.json(&["status"]).exit(0).stdout;
+    std::fs::write(&heads, &status).unwrap();
+    let heads = heads.to_str().unwrap();
+    world.home.json(&["verify", "--against", heads]).exit(0);
+
+    let shorter = folder.path().join("shorter");
+    copy(&world.home.path, &shorter);
+    let raw = database(&world, &shorter);
+    raw.pragma_update(None, "foreign_keys", false).unwrap();
+    // The newest notice of the channel, with everything that knows of it, so that the rest fits together again.
+    let source = "(SELECT id FROM sources WHERE name = 'delivery:telegram:stream')";
+    let last = format!("(SELECT max(position) FROM events WHERE source = {source})");
+    let cause: String = raw
+        .query_row(&format!("SELECT parent_id FROM events WHERE position = {last}"), [], |row| row.get(0))
+        .unwrap();
+    let kind = "kind = 'notice:run-failed'";
+    raw.execute_batch(&format!(
+        "DELETE FROM chunks WHERE delivery IN (SELECT ordinal FROM deliveries WHERE cause = '{cause}' AND {kind});
+         DELETE FROM deliveries WHERE cause = '{cause}' AND {kind};
+         UPDATE events SET position = position - 1 WHERE position > {last} AND 0;
+         UPDATE sources SET head = head - 1,
+            head_sha256 = (SELECT previous_sha256 FROM events WHERE position = {last}) WHERE id = {source};
+         DELETE FROM events WHERE position = {last};"
+    ))
+    .unwrap();
+    drop(raw);
+    let shorter = at(&world, &shorter);
+    let said = shorter.json(&["verify", "--against", heads]).exit(3);
+    assert!(said.stdout.contains("tail-missing"), "{}", said.stdout);
+    assert_eq!(said.error()["code"], "not-whole");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_holds_no_heads_is_refused_and_a_missing_one_is_not_found() {
+    let world = World::start(crate::THOUGHT).await;
+    world.home.json(&["scan"]).exit(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.json");
+    std::fs::write(&file, "{\"what\": 1}").unwrap();
+    let refused = world.home.json(&["verify", "--against", file.to_str().unwrap()]).exit(3);
+    assert_eq!(refused.error()["code"], "no-heads");
+    world.home.json(&["verify", "--against", folder.path().join("none").to_str().unwrap()]).exit(5);
+    world.home.json(&["verify"]).exit(0);
+}
