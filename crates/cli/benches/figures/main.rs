@@ -8,6 +8,7 @@ mod commits;
 mod cost;
 mod fill;
 mod jail;
+mod mail;
 mod options;
 mod place;
 mod proc;
@@ -61,6 +62,9 @@ fn run() -> Result<()> {
     }
     if options.wants(Part::Scale) {
         scale::compare(&options, &mut table)?;
+    }
+    if options.wants(Part::Mail) {
+        mail::across(&options, &mut table)?;
     }
     machine(&mut table)?;
     table.finish()

@@ -15,18 +15,20 @@ pub(crate) enum Part {
     Memory,
     Disk,
     Scale,
+    Mail,
 }
 
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("jail", Part::Jail),
     ("packet", Part::Packet),
     ("settlement", Part::Settlement),
     ("memory", Part::Memory),
     ("disk", Part::Disk),
     ("scale", Part::Scale),
+    ("mail", Part::Mail),
 ];
 
-const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,scale] [--turns N] [--events N] \
+const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,scale,mail] [--turns N] [--events N] \
                      [--memory DIR] [--disk DIR]";
 
 /// The options of one run.
