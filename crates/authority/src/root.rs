@@ -106,11 +106,20 @@ impl ContextRoot {
     /// # Errors
     /// [`RootError`].
     pub fn open(home: &Path, relative: &Path) -> Result<Self, RootError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let home = open(home, flags, Mode::empty()).map_err(RootError::Home)?;
-        let root = Self { home: Arc::new(home), relative: relative.to_owned() };
+        let root = Self::beneath(home, relative)?;
         root.directory().map(drop)?;
         Ok(root)
+    }
+
+    /// Holds the home alone: each operation sees for itself whether the root is there. For whoever must record what a
+    /// broken root does to a person's word.
+    ///
+    /// # Errors
+    /// [`RootError::Home`].
+    pub fn beneath(home: &Path, relative: &Path) -> Result<Self, RootError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let home = open(home, flags, Mode::empty()).map_err(RootError::Home)?;
+        Ok(Self { home: Arc::new(home), relative: relative.to_owned() })
     }
 
     /// The root as it stands now.

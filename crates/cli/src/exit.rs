@@ -16,6 +16,8 @@ pub enum Exit {
     Conflict = 4,
     /// No such thing.
     NotFound = 5,
+    /// The decision stands, and what should follow from it failed.
+    Decided = 6,
     /// A wait ran out.
     WaitRanOut = 7,
     /// This machine cannot do it.
@@ -33,6 +35,7 @@ impl Exit {
             Self::Refused,
             Self::Conflict,
             Self::NotFound,
+            Self::Decided,
             Self::WaitRanOut,
             Self::Machine,
             Self::NoAnswer,

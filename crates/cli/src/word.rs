@@ -12,7 +12,7 @@ use thought_authority::lock::{LockError, OwnEvidence};
 use thought_authority::materialize::{MaterializerParts, MemoryMaterializer, PROJECTION_LOCK_WAIT};
 use thought_authority::operator::OperatorDesk;
 use thought_authority::project::Projector;
-use thought_authority::root::ContextRoot;
+use thought_authority::root::{ContextRoot, RootError};
 use thought_store::{Images, Store};
 
 use crate::compose::SystemClock;
@@ -35,9 +35,20 @@ impl Documents {
     /// # Errors
     /// [`Failure`]: a root that is a link or no folder (3).
     pub fn open(home: &Home, store: &Store) -> Result<Self, Failure> {
+        Self::of(home, store, ContextRoot::open(&home.path, &home.config.context.root))
+    }
+
+    /// The same where a root that is broken is no reason to stop: what it does to a decision is recorded.
+    ///
+    /// # Errors
+    /// [`Failure`]: a home that cannot be held (3).
+    pub fn hold(home: &Home, store: &Store) -> Result<Self, Failure> {
+        Self::of(home, store, ContextRoot::beneath(&home.path, &home.config.context.root))
+    }
+
+    fn of(home: &Home, store: &Store, root: Result<ContextRoot, RootError>) -> Result<Self, Failure> {
         let config = &home.config.context;
-        let root = ContextRoot::open(&home.path, &config.root)
-            .map_err(|error| Failure::refused(error.reason(), chain(&error)))?;
+        let root = root.map_err(|error| Failure::refused(error.reason(), chain(&error)))?;
         let evidence = OwnEvidence::of_this_process(token()?).map_err(|error| Failure::internal(&error))?;
         let handles = (store.filesystem(), store.reader());
         let connector = FilesystemConnector::new(
@@ -68,9 +79,9 @@ impl Word {
     /// Cuts the parts from a store.
     ///
     /// # Errors
-    /// As [`Documents::open`].
+    /// As [`Documents::hold`].
     pub fn open(home: &Home, store: &Store, images: &Arc<dyn Images>) -> Result<Self, Failure> {
-        Ok(Self::with(home, store, images, Documents::open(home, store)?))
+        Ok(Self::with(home, store, images, Documents::hold(home, store)?))
     }
 
     /// The same over documents that this process holds already.
@@ -111,7 +122,10 @@ impl Word {
 }
 
 /// 32 hex digits that nobody else has.
-fn token() -> Result<String, Failure> {
+///
+/// # Errors
+/// [`Failure`] (8) when the system gives no random bytes.
+pub fn token() -> Result<String, Failure> {
     let mut bytes = [0_u8; 16];
     let filled = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
     match filled {
