@@ -371,6 +371,19 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         input: PathBuf,
     },
+    /// Send an uncertain delivery again, from the chunk of which nobody knows; it may be read twice
+    DeliveryRetry {
+        /// The delivery: its output event, or a unique beginning of it
+        id: String,
+    },
+    /// Record that an uncertain delivery was seen, and send what follows it
+    DeliveryConfirm {
+        /// The delivery: its output event, or a unique beginning of it
+        id: String,
+        /// Who saw it, where several operators are configured
+        #[arg(long, value_name = "NAME")]
+        actor: Option<String>,
+    },
     /// Print a completion script
     Completions {
         /// The shell

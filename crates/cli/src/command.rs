@@ -4,6 +4,7 @@ pub mod completions;
 pub mod context;
 pub mod decisions;
 pub mod declaration;
+pub mod delivery;
 pub mod events;
 pub mod export;
 pub mod judgments;

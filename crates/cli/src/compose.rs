@@ -13,6 +13,7 @@ use thought_store_sqlite::{OpenOptions, SqliteStore};
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::command::{completions, context, decisions, declaration, events, export, judgments, lineage, mail, proposals, runs, status, verify};
 use crate::exit::{Exit, Failure, chain};
+use crate::command::delivery;
 use crate::home::{self, Home};
 use crate::lock::{self, RoleLock, Taken};
 use crate::print::{Consent, Content, Printer};
@@ -159,6 +160,12 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
             let activator = store.activator();
             let handles = (reader, &activator);
             declaration::activate(printer, handles, &SystemClock, &package, (&file, &worker)).await
+        }
+        Command::DeliveryRetry { id } => {
+            delivery::say(home, store, printer, &id, delivery::Word::Again).await
+        }
+        Command::DeliveryConfirm { id, actor } => {
+            delivery::say(home, store, printer, &id, delivery::Word::Seen { actor }).await
         }
         Command::Scan => serve::scan_once(home, store, printer).await,
         // The rest is served before a store is opened.

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use thought_contract::event::{EventType, SourceName};
+use thought_contract::payload::DeliveryKind;
 use thought_contract::run::RunState;
 use thought_store::handle::Reader;
-use thought_store::row::{DeliveryState, ProposalState, RunFilter};
+use thought_store::row::{DeliveryState, EventFilter, ProposalState, RunFilter};
 
 use super::declaration::differences;
+use super::delivery::status_of;
 use super::resolve::short;
 use crate::compose::SystemClock;
 use crate::exit::Failure;
@@ -67,11 +69,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let counts = reader.spool_counts(channel.clone()).await?;
     let refused = reader.refused_chats(channel.clone()).await?;
     let refused: Vec<Value> = refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
-    let states = vec![DeliveryState::Refused, DeliveryState::Uncertain, DeliveryState::Sending];
-    let unfinished = reader.unfinished_deliveries(channel, states, ROWS_SHOWN).await?;
-    let named = |wanted: DeliveryState| -> Vec<Value> {
-        unfinished.iter().filter(|row| row.state == wanted).map(|row| json!(row.cause)).collect()
-    };
+    let deliveries = deliveries(reader, &channel).await?;
     let waiting = reader.proposal_counts().await?;
     let oldest = waiting.oldest_undecided_at.map(|at| super::proposals::age_seconds(&SystemClock, at));
     let proposals = json!({"undecided": waiting.of(ProposalState::Undecided), "oldestAgeSeconds": oldest});
@@ -90,11 +88,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
         "sources": heads,
         "consumers": consumers,
         "runs": runs,
-        "deliveries": {
-            "undelivered": named(DeliveryState::Refused),
-            "uncertain": named(DeliveryState::Uncertain),
-            "sending": named(DeliveryState::Sending),
-        },
+        "deliveries": deliveries,
         "proposals": proposals,
         "updates": {"pending": counts.pending, "parked": counts.parked, "dropped": counts.dropped},
         "refusedChats": refused,
@@ -102,6 +96,42 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
         "incidents": reader.event_count_of(EventType::Incident, INCIDENTS_COUNTED).await?,
         "channel": channel_json(home),
     }))
+}
+
+/// What is not delivered: the ids by state, and of each since when and why.
+async fn deliveries(reader: &Reader, channel: &SourceName) -> Result<Value, Failure> {
+    let states = [DeliveryState::Refused, DeliveryState::Uncertain, DeliveryState::Sending];
+    let mut named = json!({});
+    let mut waiting = Vec::new();
+    for state in states {
+        // Each state by itself, so that many of one do not hide another.
+        let rows = reader.unfinished_deliveries(channel.clone(), vec![state], ROWS_SHOWN).await?;
+        named[status_of(state)] = rows.iter().map(|row| json!(row.cause)).collect();
+        waiting.extend(rows.iter().map(|row| {
+            json!({
+                "delivery": row.cause, "kind": row.kind, "state": status_of(state), "reason": row.reason,
+                "since": row.opened_at, "chunksSent": row.chunks.iter().filter(|c| c.message.is_some()).count(),
+                "chunks": row.chunks.len(),
+            })
+        }));
+    }
+    let filter = EventFilter {
+        types: vec![EventType::MessageObservation],
+        after_position: reader.cursor(format!("dispatcher:{channel}")).await?,
+        limit: ROWS_SHOWN,
+        ..EventFilter::default()
+    };
+    for event in reader.events(filter).await? {
+        let id = event.envelope.id;
+        if reader.delivery(id.clone(), DeliveryKind::Reply).await?.is_none() {
+            let since = event.envelope.recorded_at;
+            waiting.push(json!({
+                "delivery": id, "kind": DeliveryKind::Reply, "state": "waiting", "reason": "not-begun", "since": since,
+            }));
+        }
+    }
+    named["waiting"] = Value::Array(waiting);
+    Ok(named)
 }
 
 /// What to write into the configuration, so that a refused chat is heard: the chat, or where it is admitted already, the
@@ -161,7 +191,7 @@ fn page(home: &Home, value: &Value) -> Vec<String> {
     }
     lines.push(format!("runs       {}", run_counts(value)));
     lines.push(suggestions(value));
-    lines.extend(deliveries(value));
+    lines.extend(undelivered(value));
     let updates = &value["updates"];
     lines.push(format!(
         "updates    {} pending, {} parked, {} dropped",
@@ -218,11 +248,17 @@ fn suggestions(value: &Value) -> String {
     }
 }
 
-fn deliveries(value: &Value) -> Vec<String> {
-    let states = [("undelivered", "will not arrive"), ("uncertain", "may or may not have arrived")];
-    let told = |(state, what): (&str, &str)| -> Vec<String> {
-        let ids = value["deliveries"][state].as_array().into_iter().flatten().filter_map(Value::as_str);
-        ids.map(|id| format!("delivery   {} {what}", short(id))).collect()
+fn undelivered(value: &Value) -> Vec<String> {
+    let word = |row: &Value, name: &str| row[name].as_str().unwrap_or("?").to_owned();
+    let told = |row: &Value| {
+        let what = match row["state"].as_str() {
+            Some("undelivered") => "will not arrive",
+            Some("uncertain") => "may or may not have arrived: thought delivery-retry, or delivery-confirm",
+            Some("sending") => "is on its way",
+            _ => "waits for thought serve",
+        };
+        let why = row["reason"].as_str().map_or(String::new(), |reason| format!(" ({reason})"));
+        format!("delivery   {} since {}{why} {what}", short(&word(row, "delivery")), word(row, "since"))
     };
-    states.into_iter().flat_map(told).collect()
+    value["deliveries"]["waiting"].as_array().into_iter().flatten().map(told).collect()
 }
