@@ -7,13 +7,13 @@ use std::sync::Arc;
 use thought_contract::declaration::ContextKind;
 use thought_contract::time::{Clock, Timestamp};
 use thought_runtime::declarations::Package;
-use thought_store::{Images, NoImages, Store};
+use thought_store::{Images, Store};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
-use crate::command::{completions, context, decisions, declaration, events, export, judgments, lineage, mail, proposals, runs, status, verify};
+use crate::blobs::HomeBlobs;
+use crate::command::{completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail, proposals, runs, status, verify};
 use crate::exit::{Exit, Failure, chain};
-use crate::command::delivery;
 use crate::home::{self, Home};
 use crate::lock::{self, RoleLock, Taken};
 use crate::print::{Consent, Content, Printer};
@@ -112,7 +112,7 @@ fn mail_through_socket(global: &Global, printer: Printer, options: &AgentSend) -
 async fn with_store(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
     let reader = &store.reader();
     match command {
-        Command::Verify { against } => verify::run((reader, &NoImages), printer, against).await,
+        Command::Verify { against } => verify::run((reader, &HomeBlobs::open(home)?), printer, against).await,
         Command::Backup { output } => backup::backup(home, store, printer, &output).await,
         Command::Status => status::show(home, reader, printer).await,
         Command::Doctor { .. } => doctor::who(home, reader, printer).await,
@@ -143,7 +143,8 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::RunAbandon { id } => runs::abandon(store, printer, &id).await,
         Command::RunRetry { id } => runs::retry(store, printer, &id).await,
         Command::ContextShow { run, acknowledge } => {
-            context::show(reader, printer, &run, consent(acknowledge)).await
+            let images = images(home)?;
+            context::show((reader, &*images), printer, &run, consent(acknowledge)).await
         }
         Command::ProposalList { state, kind, after, page } => {
             let options = proposals::ListOptions { state, kind, after, limit: page.limit };
@@ -183,7 +184,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
 
 /// A person's word, for scripts.
 async fn word_of(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
-    let word = Word::open(home, store, &images())?;
+    let word = Word::open(home, store, &images(home)?)?;
     let parts = (&store.reader(), &word);
     match command {
         Command::ProposalDecision(options) => decisions::decide(parts, printer, &options).await,
@@ -196,7 +197,7 @@ async fn word_of(home: &Home, store: &Store, printer: Printer, command: Command)
 
 /// What judgments become, in this house or beyond it.
 async fn training(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
-    let images = images();
+    let images = images(home)?;
     let parts = (store, &*images);
     match command {
         Command::JudgmentRelease { id, acknowledge_external, actor } => {
@@ -214,8 +215,11 @@ async fn training(home: &Home, store: &Store, printer: Printer, command: Command
 }
 
 /// Where the images of frozen contexts are read.
-pub fn images() -> Arc<dyn Images> {
-    Arc::new(NoImages)
+///
+/// # Errors
+/// As [`HomeBlobs::open`].
+pub fn images(home: &Home) -> Result<Arc<dyn Images>, Failure> {
+    Ok(Arc::new(HomeBlobs::open(home)?))
 }
 
 /// Consent of a list, which is never asked for: a person cannot say yes to what is not known yet.

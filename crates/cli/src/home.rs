@@ -217,7 +217,11 @@ pub fn read_below(folder: &Path, relative: &Path, bytes_max: usize) -> Result<Ve
     inner().map_err(|problem| problem.failure(relative))
 }
 
-fn read_bounded(file: std::fs::File, bytes_max: usize) -> Result<Vec<u8>, ReadProblem> {
+/// An opened regular file's bytes, bounded.
+///
+/// # Errors
+/// [`ReadProblem`].
+pub fn read_bounded(file: std::fs::File, bytes_max: usize) -> Result<Vec<u8>, ReadProblem> {
     use std::io::Read;
     let io = |error: std::io::Error| ReadProblem::Io(error.kind());
     if !file.metadata().map_err(io)?.is_file() {

@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod backup;
+pub mod blobs;
 pub mod channel;
 pub mod command;
 pub mod compose;

@@ -16,7 +16,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use thought_protocol::Sha256Hex;
 use thought_runtime::consumer::{self, Consumer, HeldNotice, Parts, Settings, StopSignal};
-use thought_runtime::context::NoImages;
 use thought_runtime::declarations::{self, Installed, Standing};
 use thought_runtime::port::TokioSleeper;
 use thought_sandbox::SealEvidence;
@@ -24,6 +23,7 @@ use thought_store::Store;
 use thought_telegram::stop::Stop;
 use tokio::task::JoinSet;
 
+use crate::blobs::HomeBlobs;
 use crate::command::declaration as files;
 use crate::compose::{SystemClock, open_store, worker_sha256};
 use crate::crash::EnvironmentPoints;
@@ -55,6 +55,7 @@ pub struct Ready {
     jail: Arc<Jailer>,
     models: Arc<Models>,
     documents: Arc<documents::ScannedDocuments>,
+    blobs: HomeBlobs,
     agents: Vec<String>,
     locks: Vec<RoleLock>,
     held_elsewhere: Vec<String>,
@@ -96,6 +97,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     // The first worker seals itself while the store opens; without it nothing is installed and nothing scanned.
     let jail = Arc::new(Jailer::start(jail::launcher(jail::tier(home.config.sandbox.mode))?)?);
     let store = open_store(&home)?;
+    let blobs = HomeBlobs::open(&home)?;
     let models = Arc::new(Models::open(&home)?);
     for problem in models.problems() {
         printer.remark(&format!("{problem}: its runs wait"));
@@ -117,7 +119,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     }
     let sockets = socket::bind(&home, &store).await?;
     let home = Arc::new(home);
-    Ok(Ready { home, store, seal, jail, models, documents, agents, locks, held_elsewhere, sockets })
+    Ok(Ready { home, store, seal, jail, models, documents, blobs, agents, locks, held_elsewhere, sockets })
 }
 
 fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
@@ -287,7 +289,7 @@ async fn consume(
         model: ready.models.clone(),
         documents: ready.documents.clone(),
         corrections: Arc::new(word::Settler::new(&ready.store)),
-        images: Arc::new(NoImages),
+        images: Arc::new(ready.blobs.clone()),
         clock: Arc::new(SystemClock),
         sleeper: Arc::new(TokioSleeper),
         crash: Arc::new(EnvironmentPoints::of_this_process()),

@@ -14,6 +14,7 @@ pub mod ingress;
 pub mod limits;
 pub mod markdown;
 pub mod notices;
+pub mod picture;
 pub mod spool;
 pub mod stop;
 pub mod typing;

@@ -25,6 +25,12 @@ pub const FIRST_UPDATE_BYTES: usize = 1_024;
 pub const FILE_BYTES_MAX: usize = 20 * 1024 * 1024;
 /// A photo that is taken, bytes.
 pub const PHOTO_BYTES_MAX: u64 = 5 * 1024 * 1024;
+/// One side of a picture that is taken, pixels: what the narrower of the two model APIs takes.
+pub const PICTURE_SIDE_PIXELS_MAX: u32 = 8_000;
+/// Photos that are fetched at once: those of one album.
+pub const PHOTOS_AT_ONCE_MAX: usize = 10;
+/// How long a photo is tried to be fetched, milliseconds: its chat waits no longer than 30 seconds for it.
+pub const PHOTO_PATIENCE_MS: u64 = 25_000;
 /// Updates of one batch.
 pub const UPDATES_PER_BATCH_MAX: u8 = 100;
 /// Longest long poll, seconds.

@@ -6,6 +6,7 @@
 
 mod event;
 mod lane;
+mod photos;
 mod wave;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,13 +23,16 @@ use tokio::time::Instant;
 
 use crate::admit::Policy;
 use crate::limits::{
-    ALBUM_QUIET_MS, BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, SPOOL_PAGE, SPOOL_PAGE_MAX, SPOOL_RETRY_FIRST_MS,
-    SPOOL_TRIES_MAX,
+    ALBUM_QUIET_MS, BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, PHOTO_PATIENCE_MS, SPOOL_PAGE, SPOOL_PAGE_MAX,
+    SPOOL_RETRY_FIRST_MS, SPOOL_TRIES_MAX,
 };
 use crate::notices::Switches;
 use crate::stop::{Backoff, Next, Stop};
 use event::{Step, StepError};
 use lane::{Album, Item, Lane, Unit};
+use photos::Photos;
+
+pub use photos::{BlobError, Blobs, PhotoPorts};
 
 /// How updates become events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +43,19 @@ pub struct SpoolOptions {
     pub retry_first_ms: u64,
     /// How long an album is collected after its newest part, milliseconds.
     pub album_quiet_ms: u64,
+    /// How long a photo is tried to be fetched, milliseconds.
+    pub photo_patience_ms: u64,
 }
 
 impl SpoolOptions {
     /// The usual pauses.
     pub const fn new(switches: Switches) -> Self {
-        Self { switches, retry_first_ms: SPOOL_RETRY_FIRST_MS, album_quiet_ms: ALBUM_QUIET_MS }
+        Self {
+            switches,
+            retry_first_ms: SPOOL_RETRY_FIRST_MS,
+            album_quiet_ms: ALBUM_QUIET_MS,
+            photo_patience_ms: PHOTO_PATIENCE_MS,
+        }
     }
 }
 
@@ -57,6 +68,8 @@ pub struct SpoolPorts {
     pub ingress: TelegramIngress,
     /// Tells of updates that were set aside.
     pub incidents: Incidents,
+    /// Fetches photos and keeps them.
+    pub photos: PhotoPorts,
     /// Who may speak, once it is known who the bot is.
     pub policy: watch::Receiver<Option<Arc<Policy>>>,
     /// The present moment.
@@ -115,8 +128,9 @@ impl Fault {
 }
 
 /// What is remembered between looks; nothing of it has to survive.
-#[derive(Default)]
 struct Memory {
+    /// Photos on their way.
+    photos: Photos,
     /// Until when a chat waits after a failed try.
     blocked: HashMap<Lane, Instant>,
     /// How many parts of an album were there, and when the last one came.
@@ -135,7 +149,13 @@ impl Spooler {
     pub async fn run(mut self, stop: Stop) {
         let Some(policy) = self.policy(&stop).await else { return };
         let mut news = self.ports.reader.news().about(Topics::SPOOLED);
-        let mut memory = Memory::default();
+        let patience = Duration::from_millis(self.options.photo_patience_ms);
+        let mut memory = Memory {
+            photos: Photos::new(self.ports.photos.clone(), patience),
+            blocked: HashMap::new(),
+            albums: HashMap::new(),
+            looked_at: None,
+        };
         let mut backoff = Backoff::new(BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS);
         while !stop.is_said() {
             news.mark_unchanged();
@@ -151,6 +171,7 @@ impl Spooler {
             tokio::select! {
                 () = stop.said() => return,
                 changed = news.changed() => if changed.is_err() { return },
+                () = memory.photos.wait() => {}
                 () = sleep_until(due) => {}
             }
         }
@@ -203,23 +224,34 @@ impl Spooler {
         memory.looked_at = Some(now);
         memory.blocked.retain(|_, until| *until > now);
         self.note_albums(items, memory, now);
+        memory.photos.look(items);
+        let incomplete: HashSet<Album> =
+            items.iter().filter(|item| !memory.photos.has_all_of(item)).filter_map(Item::album).collect();
         let quiet = Duration::from_millis(self.options.album_quiet_ms);
         let mut waits: HashSet<Lane> = memory.blocked.keys().copied().collect();
         let mut progress = false;
         while !stop.is_said() {
-            let is_whole = |album: &Album| {
-                memory.albums.get(album).is_some_and(|(_, since)| now.duration_since(*since) >= quiet)
+            let is_ready = |item: &Item, album: Option<&Album>| match album {
+                None => memory.photos.has_all_of(item),
+                Some(album) => {
+                    let collected = memory.albums.get(album);
+                    !incomplete.contains(album)
+                        && collected.is_some_and(|(_, since)| now.duration_since(*since) >= quiet)
+                }
             };
-            let wave = lane::take_wave(items, &mut waits, is_whole);
+            let wave = lane::take_wave(items, &mut waits, is_ready);
             if wave.is_empty() {
                 break;
             }
             progress = true;
-            let outcomes = wave::all(wave.iter().map(|unit| self.settle(unit))).await;
+            let outcomes = wave::all(wave.iter().map(|unit| self.settle(unit, &memory.photos))).await;
             for (unit, outcome) in wave.iter().zip(outcomes) {
-                if let Err(fault) = outcome {
-                    self.failed(unit, fault, memory).await?;
-                    waits.insert(unit.lane);
+                match outcome {
+                    Ok(()) => memory.photos.forget(&unit.updates()),
+                    Err(fault) => {
+                        self.failed(unit, fault, memory).await?;
+                        waits.insert(unit.lane);
+                    }
                 }
             }
         }
@@ -239,10 +271,10 @@ impl Spooler {
     }
 
     /// One unit becomes what it becomes, in one commit.
-    async fn settle(&self, unit: &Unit) -> Result<(), Fault> {
+    async fn settle(&self, unit: &Unit, photos: &Photos) -> Result<(), Fault> {
         let SpoolPorts { ingress, incidents, clock, .. } = &self.ports;
         let updates = unit.updates();
-        match event::step(unit, ingress.source(), self.options.switches, clock.now())? {
+        match event::step(unit, photos, ingress.source(), self.options.switches, clock.now())? {
             Step::Event(draft) => {
                 let appended = ingress.admit(&updates, *draft).await?;
                 tracing::debug!(event = %appended.id, novelty = ?appended.novelty, "an update became an event");
@@ -271,6 +303,7 @@ impl Spooler {
         let tries = unit.tries() + 1;
         let code = fault.code();
         if tries >= SPOOL_TRIES_MAX {
+            memory.photos.forget(&unit.updates());
             return self.park(unit, code).await;
         }
         for update in unit.updates() {

@@ -219,7 +219,8 @@ async fn notices_that_are_off_are_not_requested() {
 #[tokio::test]
 async fn an_album_is_one_message_with_its_captions_and_what_follows_it_comes_after() {
     let world = World::new().await;
-    let photo = || PhotoSpec::single(vec![1, 2, 3]);
+    let photo = || PhotoSpec::single(b"GIF89a\x04\0\x03\0".to_vec());
+    let lost = || PhotoSpec::single(vec![1, 2, 3]);
     let photos = vec![(photo(), Some("one")), (photo(), None), (photo(), Some("three"))];
     world.bot.push_album(&ChatSpec::private(4242), &UserSpec::person(4242), "album-1", photos);
     world.push(4242, "after");
@@ -227,12 +228,12 @@ async fn an_album_is_one_message_with_its_captions_and_what_follows_it_comes_aft
         &ChatSpec::private(5),
         &UserSpec::person(5),
         "album-2",
-        vec![(photo(), None), (photo(), None)],
+        vec![(lost(), None), (lost(), None)],
     );
     let running = world.ingress();
     world.wait_for_events(EventType::TelegramMessage, 2).await;
     assert_eq!(texts(&world).await, ["one\n\nthree", "after"]);
-    // Photos without a word are not read yet: one notice for the album.
+    // Photos that are none: one notice for the album.
     world.wait_for_events(EventType::NoticeRequested, 1).await;
     running.stop().await;
     assert_eq!(world.engine.spool_counts(World::source()).await.unwrap().pending, 0);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thought_contract::review::visible;
 use thought_contract::snapshot::Snapshot;
 use thought_protocol::packet::Packet;
-use thought_runtime::context::NoImages;
+use thought_store::Images;
 use thought_store::handle::Reader;
 
 use super::runs::find;
@@ -15,7 +15,12 @@ use crate::print::{Consent, Content, Printer};
 ///
 /// # Errors
 /// [`Failure`]: no such run, or a run without a snapshot (5); a snapshot that does not rebuild (1).
-pub async fn show(reader: &Reader, printer: Printer, run: &str, consent: Consent) -> Result<(), Failure> {
+pub async fn show(
+    (reader, images): (&Reader, &dyn Images),
+    printer: Printer,
+    run: &str,
+    consent: Consent,
+) -> Result<(), Failure> {
     let run = find(reader, run).await?;
     let Some(row) = reader.snapshot(run.id.clone()).await? else {
         let message = format!("run {} has no snapshot", run.id);
@@ -23,7 +28,7 @@ pub async fn show(reader: &Reader, printer: Printer, run: &str, consent: Consent
             "a run gets its snapshot when its first attempt begins; thought run-show tells why it waits",
         ));
     };
-    let (snapshot, packet) = thought_runtime::context::rebuild(reader, &NoImages, &run.id)
+    let (snapshot, packet) = thought_runtime::context::rebuild(reader, images, &run.id)
         .await
         .map_err(|error| Failure::new(Exit::Internal, "snapshot", chain(&error)))?;
     let manifest = manifest(&snapshot)?;

@@ -9,6 +9,7 @@ use thought_runtime::consumer;
 use tokio::task::JoinSet;
 
 use super::{Ready, Signals, documents, hardening};
+use crate::blobs::HomeBlobs;
 use crate::compose::open_store;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -67,6 +68,7 @@ async fn prepare(home: Home, printer: Printer, agent: &str) -> Result<(Ready, u3
     let seal = jail.warm_up()?;
     let documents = Arc::new(documents::ScannedDocuments::open(&home, &store)?);
     documents.first_scan(printer).await?;
+    let blobs = HomeBlobs::open(&home)?;
     let ready = Ready {
         home: Arc::new(home),
         store,
@@ -74,6 +76,7 @@ async fn prepare(home: Home, printer: Printer, agent: &str) -> Result<(Ready, u3
         jail,
         models,
         documents,
+        blobs,
         agents: vec![agent.to_owned()],
         locks,
         held_elsewhere: Vec::new(),

@@ -14,7 +14,7 @@ use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts}
 use thought_telegram::ids::{ChatId, ThreadId, UserId};
 use thought_telegram::ingress::{Allowed, ChannelState, PollOptions, Poller};
 use thought_telegram::notices::Switches;
-use thought_telegram::spool::{SpoolOptions, SpoolPorts, Spooler};
+use thought_telegram::spool::{PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::{Next, Stop};
 use thought_telegram::typing::{Place, Typing};
 use tokio::sync::watch;
@@ -72,6 +72,9 @@ pub(super) fn start(ready: &Ready, tasks: &mut Tasks, stop: &Stop, own: Own) -> 
         switches: Switches { failure_notice: telegram.failure_notice, notices: telegram.notices },
         client,
     };
+    if own.ingress && telegram.ingress != Ingress::Off {
+        ready.blobs.sweep()?;
+    }
     if own.ingress && telegram.ingress == Ingress::Poll {
         channel.ingress(tasks, stop);
     }
@@ -103,6 +106,7 @@ impl Channel<'_> {
             reader: store.reader(),
             ingress,
             incidents: store.incidents("telegram"),
+            photos: PhotoPorts { client: self.client.clone(), blobs: Arc::new(self.ready.blobs.clone()) },
             policy: poller.policy(),
             clock: Arc::new(SystemClock),
         };

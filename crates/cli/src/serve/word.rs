@@ -9,7 +9,6 @@ use thought_authority::correct::{self, Corrections};
 use thought_authority::follow::follow;
 use thought_authority::judge::JudgeError;
 use thought_contract::event::{EventType, StoredEvent};
-use thought_runtime::context::NoImages;
 use thought_runtime::port::{self, CorrectionsError};
 use thought_store::handle::Reader;
 use thought_store::{BoxFuture, Images, Store, StoreError};
@@ -26,7 +25,7 @@ use crate::word::Word;
 
 /// Projects until told to stop: at once what an earlier process left, then each decision and command as it comes.
 pub(super) fn start(ready: &Ready, tasks: &mut JoinSet<Result<(), Failure>>, stop: Stop) {
-    let images: Arc<dyn Images> = Arc::new(NoImages);
+    let images: Arc<dyn Images> = Arc::new(ready.blobs.clone());
     let word = Word::with(&ready.home, &ready.store, &images, ready.documents.documents().clone());
     let reader = ready.store.reader();
     tasks.spawn(async move {

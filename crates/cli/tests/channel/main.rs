@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects, and fails by panicking")]
 
 mod deliveries;
+mod images;
 
 /// The binary under test.
 const THOUGHT: &str = env!("CARGO_BIN_EXE_thought");

@@ -2,11 +2,13 @@
 
 use thought_contract::draft::{self, Draft, DraftError, NoticeSubject};
 use thought_contract::event::SourceName;
-use thought_contract::payload::{NoticeName, NoticeRequested, TelegramCommand, TelegramMessage};
+use thought_contract::payload::{Image, NoticeName, NoticeRequested, TelegramCommand, TelegramMessage};
 use thought_contract::time::Timestamp;
+use thought_protocol::limits::IMAGES_MAX;
 use thought_store::handle::RefusedChat;
 
 use super::lane::{Item, Unit, Unreadable};
+use super::photos::{Fetched, Photos};
 use crate::admit::{Admission, NewCommand, NewMessage, Origin};
 use crate::ids::{ChatId, MessageId, ThreadId};
 use crate::notices::Switches;
@@ -49,32 +51,54 @@ impl From<Unreadable> for StepError {
     }
 }
 
-/// What of a message can be read in this version.
+/// What of the parts of a message can be read.
 enum Content {
-    /// A text, or the captions of photos.
-    Text(String),
-    /// Photos alone.
-    PhotosAlone,
+    /// Words, photos or both.
+    Read {
+        /// The text, or the captions.
+        text: Option<String>,
+        /// The photos, in order.
+        images: Vec<Image>,
+    },
+    /// Photos, and none of them could be had. Their captions would be answered without knowing what they are about.
+    NoPhoto,
+}
+
+/// What became of the photo of an update.
+pub(super) trait Kept {
+    /// The image, where it could be had.
+    fn image(&self, update: i64) -> Option<Image>;
+}
+
+impl Kept for Photos {
+    fn image(&self, update: i64) -> Option<Image> {
+        match self.of(update) {
+            Some(Fetched::Kept(image)) => Some(image.clone()),
+            Some(Fetched::Unusable { .. }) | None => None,
+        }
+    }
 }
 
 pub(super) fn step(
     unit: &Unit,
+    kept: &impl Kept,
     source: &SourceName,
     switches: Switches,
     now: Timestamp,
 ) -> Result<Step, StepError> {
     let admissions = unit.items.iter().map(meaning).collect::<Result<Vec<_>, _>>()?;
-    let messages: Vec<&NewMessage> = admissions
-        .iter()
-        .filter_map(|admission| match admission {
-            Admission::Message(message) => Some(message),
+    let updates = unit.items.iter().map(|item| item.update);
+    let messages: Vec<(i64, &NewMessage)> = updates
+        .zip(&admissions)
+        .filter_map(|(update, admission)| match admission {
+            Admission::Message(message) => Some((update, message)),
             _ => None,
         })
         .collect();
-    if let Some(first) = messages.first() {
-        return match content(&messages) {
-            Content::Text(text) => message(first, text, source, now),
-            Content::PhotosAlone => unsupported(first.origin, first.media_group_id.as_deref(), switches, now),
+    if let Some((_, first)) = messages.first() {
+        return match content(&messages, kept) {
+            Content::Read { text, images } => message(first, text, images, source, now),
+            Content::NoPhoto => unsupported(first.origin, first.media_group_id.as_deref(), switches, now),
         };
     }
     Ok(match admissions.first() {
@@ -97,25 +121,38 @@ fn meaning(item: &Item) -> Result<&Admission, StepError> {
     }
 }
 
-fn content(messages: &[&NewMessage]) -> Content {
-    let texts: Vec<&str> =
-        messages.iter().filter_map(|message| Some(message.text.as_ref()?.expose().as_str())).collect();
-    if texts.is_empty() { Content::PhotosAlone } else { Content::Text(texts.join("\n\n")) }
+fn content(messages: &[(i64, &NewMessage)], kept: &impl Kept) -> Content {
+    let texts = messages.iter().filter_map(|(_, message)| Some(message.text.as_ref()?.expose().as_str()));
+    let texts: Vec<&str> = texts.collect();
+    let mut with_photo = messages.iter().filter(|(_, message)| !message.photos.is_empty()).peekable();
+    let has_photos = with_photo.peek().is_some();
+    let images: Vec<Image> =
+        with_photo.filter_map(|(update, _)| kept.image(*update)).take(IMAGES_MAX).collect();
+    if has_photos && images.is_empty() {
+        return Content::NoPhoto;
+    }
+    Content::Read { text: (!texts.is_empty()).then(|| texts.join("\n\n")), images }
 }
 
 fn said_at(origin: Origin, now: Timestamp) -> Timestamp {
     origin.sent_at_s.map_or(now, |seconds| Timestamp::from_ms(seconds.saturating_mul(1_000)))
 }
 
-fn message(first: &NewMessage, text: String, source: &SourceName, now: Timestamp) -> Result<Step, StepError> {
+fn message(
+    first: &NewMessage,
+    text: Option<String>,
+    images: Vec<Image>,
+    source: &SourceName,
+    now: Timestamp,
+) -> Result<Step, StepError> {
     let origin = first.origin;
     let payload = TelegramMessage {
         chat_id: origin.chat_id.0,
         thread_id: origin.thread_id.map(|ThreadId(id)| id),
         message_id: origin.message_id.0,
         user_id: origin.user_id.0,
-        text: Some(text),
-        images: Vec::new(),
+        text,
+        images,
         reply_to_message_id: origin.reply_to_message_id.map(|MessageId(id)| id),
         media_group_id: first.media_group_id.clone(),
     };
@@ -163,7 +200,7 @@ fn unsupported(
 mod tests {
     use serde_json::{Value, json};
     use thought_contract::event::EventType;
-    use thought_protocol::Sensitive;
+    use thought_protocol::{Sensitive, Sha256Hex};
     use thought_store::row::SpoolRow;
 
     use super::super::lane::read;
@@ -197,7 +234,18 @@ mod tests {
             })
             .collect();
         let unit = Unit { lane: items[0].lane, items };
-        step(&unit, &SourceName::new("telegram:stream"), switches, Timestamp::from_ms(9))
+        step(&unit, &Odd, &SourceName::new("telegram:stream"), switches, Timestamp::from_ms(9))
+    }
+
+    /// The photos of odd updates could be had.
+    struct Odd;
+
+    impl Kept for Odd {
+        fn image(&self, update: i64) -> Option<Image> {
+            let blob_sha256 = Sha256Hex::of(&update.to_be_bytes());
+            let media_type = "image/png".to_owned();
+            (update % 2 == 1).then_some(Image { blob_sha256, media_type, byte_count: 8, width: 1, height: 2 })
+        }
     }
 
     fn event(parts: &[Value]) -> (EventType, String) {
@@ -220,7 +268,13 @@ mod tests {
         assert_eq!(draft.external_id(), Some("7:1"));
         let (kind, payload) = event(&[json!({"photo": photo(), "caption": "look"})]);
         assert_eq!(kind, EventType::TelegramMessage);
-        assert!(payload.contains(r#""images":[]"#) && payload.contains(r#""text":"look""#), "{payload}");
+        assert!(payload.contains(r#""text":"look""#) && payload.contains(r#""byteCount":8"#), "{payload}");
+        let (kind, payload) = event(&[json!({"photo": photo()})]);
+        assert_eq!(kind, EventType::TelegramMessage);
+        assert!(
+            !payload.contains(r#""text""#) && payload.contains(r#""mediaType":"image/png""#),
+            "{payload}"
+        );
     }
 
     #[test]
@@ -230,12 +284,19 @@ mod tests {
         let (kind, payload) = event(&[part("one"), bare, part("two")]);
         assert_eq!(kind, EventType::TelegramMessage);
         assert!(payload.contains(r#""text":"one\n\ntwo""#) && payload.contains(r#""messageId":1"#));
+        // Of the three, the second photo could not be had.
+        assert_eq!(payload.matches("blobSha256").count(), 2, "{payload}");
     }
 
     #[test]
     fn what_cannot_be_read_gives_one_notice_or_none_where_notices_are_off() {
-        let bare = || json!({"photo": photo(), "media_group_id": "g"});
-        for parts in [vec![bare(), bare()], vec![json!({"sticker": {}})], vec![json!({"photo": photo()})]] {
+        let lost = json!({"photo": photo(), "caption": "look", "media_group_id": "g"});
+        let sticker = json!({"sticker": {}});
+        for parts in [
+            vec![sticker.clone()],
+            vec![sticker.clone(), lost],
+            vec![json!({"animation": {}, "caption": "x"})],
+        ] {
             assert_eq!(event(&parts).0, EventType::NoticeRequested);
             let off = Switches { failure_notice: true, notices: false };
             assert!(matches!(of(&parts, off), Ok(Step::Forget)));

@@ -99,12 +99,12 @@ pub(super) fn albums(items: &VecDeque<Item>) -> HashMap<Album, usize> {
     counts
 }
 
-/// Takes the next wave. `waits` are lanes that may not go on; `is_whole` says whether an album is complete. A lane
-/// whose next unit is an album that is not, is added to `waits`.
+/// Takes the next wave. `waits` are lanes that may not go on; `is_ready` says whether a unit that begins with this item,
+/// and is this album, has all that it needs. A lane whose next unit has not, is added to `waits`.
 pub(super) fn take_wave(
     items: &mut VecDeque<Item>,
     waits: &mut HashSet<Lane>,
-    is_whole: impl Fn(&Album) -> bool,
+    is_ready: impl Fn(&Item, Option<&Album>) -> bool,
 ) -> Vec<Unit> {
     let mut wave: Vec<Unit> = Vec::new();
     let mut in_wave = HashSet::new();
@@ -119,7 +119,7 @@ pub(super) fn take_wave(
             break;
         }
         let album = item.album();
-        if album.as_ref().is_some_and(|album| !is_whole(album)) {
+        if !is_ready(item, album.as_ref()) {
             waits.insert(lane);
             continue;
         }
@@ -187,7 +187,9 @@ mod tests {
         let mut waits: HashSet<_> = blocked.iter().map(|chat| Lane::Chat(ChatId(*chat))).collect();
         let mut waves = Vec::new();
         loop {
-            let wave = take_wave(&mut items, &mut waits, |(_, name)| whole.contains(&name.as_str()));
+            let wave = take_wave(&mut items, &mut waits, |_, album| {
+                album.is_none_or(|(_, name)| whole.contains(&name.as_str()))
+            });
             if wave.is_empty() {
                 return waves;
             }

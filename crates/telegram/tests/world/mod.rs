@@ -6,7 +6,7 @@
 )]
 #![expect(dead_code, reason = "each test program uses a part of it")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,17 +22,17 @@ use thought_contract::payload::{
 use thought_contract::run::{run_id, snapshot_id};
 use thought_contract::time::{Clock, Timestamp};
 use thought_fakes::{BotApi, BotConfig, ChatKind, ChatSpec, UserSpec};
-use thought_protocol::{EventId, Fingerprint};
+use thought_protocol::{EventId, Fingerprint, Sha256Hex};
 use thought_store::command::{Commit, Op};
 use thought_store::row::{DeliveryRow, DeliveryState, EventFilter};
-use thought_store::{Engine, Reads, Store};
+use thought_store::{BoxFuture, Engine, Reads, Store};
 use thought_store_sqlite::{Faults, OpenOptions, SqliteStore};
 use thought_telegram::client::{BotClient, BotToken, ClientConfig, Timeouts};
 use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts};
 use thought_telegram::ids::{ChatId, UserId};
 use thought_telegram::ingress::{Allowed, ChannelState, PollOptions, Poller};
 use thought_telegram::notices::Switches;
-use thought_telegram::spool::{SpoolOptions, SpoolPorts, Spooler};
+use thought_telegram::spool::{BlobError, Blobs, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::Stop;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -59,6 +59,28 @@ pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) chats: BTreeSet<ChatId>,
     pub(crate) switches: Switches,
+    pub(crate) blobs: Arc<Memory>,
+    pub(crate) photo_patience_ms: u64,
+}
+
+/// Blobs that are kept in memory; the first so many cannot be kept.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) kept: Mutex<BTreeMap<Sha256Hex, Vec<u8>>>,
+    pub(crate) refusals: AtomicI64,
+}
+
+impl Blobs for Memory {
+    fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'_, Result<Sha256Hex, BlobError>> {
+        let outcome = if self.refusals.fetch_sub(1, Ordering::Relaxed) > 0 {
+            Err(BlobError { code: "no-space" })
+        } else {
+            let name = Sha256Hex::of(&bytes);
+            self.kept.lock().unwrap().insert(name.clone(), bytes);
+            Ok(name)
+        };
+        Box::pin(std::future::ready(outcome))
+    }
 }
 
 /// A loop at work, or several.
@@ -121,7 +143,8 @@ impl World {
                 id => ChatSpec::private(id),
             });
         }
-        Self { bot, engine, store, clock, folder, chats, switches: ON }
+        let blobs = Arc::new(Memory::default());
+        Self { bot, engine, store, clock, folder, chats, switches: ON, blobs, photo_patience_ms: 20_000 }
     }
 
     pub(crate) fn source() -> SourceName {
@@ -146,11 +169,13 @@ impl World {
             reader: self.store.reader(),
             ingress,
             incidents: self.store.incidents("telegram"),
+            photos: PhotoPorts { client: client.clone(), blobs: self.blobs.clone() },
             policy: poller.policy(),
             clock: self.clock.clone(),
         };
         let options =
             SpoolOptions { retry_first_ms: 20, album_quiet_ms: 300, ..SpoolOptions::new(self.switches) };
+        let options = SpoolOptions { photo_patience_ms: self.photo_patience_ms, ..options };
         let spooler = Spooler::new(ports, options);
         let (say, word) = watch::channel(false);
         let state = poller.state();

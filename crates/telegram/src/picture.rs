@@ -1,0 +1,190 @@
+//! What bytes that claim to be a picture are: told by how they begin, never by a name or by what a server said.
+//!
+//! Pure. It reads headers and decodes nothing, so that bytes from outside meet no decoder on this side of the jail.
+
+use crate::limits::PICTURE_SIDE_PIXELS_MAX;
+
+/// A picture of a kind that both model APIs take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Picture {
+    /// `image/jpeg`, `image/png`, `image/webp` or `image/gif`.
+    pub media_type: &'static str,
+    /// Width and height in pixels, where the header says them.
+    pub pixels: Option<(u32, u32)>,
+}
+
+/// Bytes that are no picture that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoPicture {
+    /// They begin like none of the four kinds.
+    #[error("look at a picture: its bytes are of no kind that is taken")]
+    Kind,
+    /// It has no pixels, or a side beyond [`PICTURE_SIDE_PIXELS_MAX`].
+    #[error("look at a picture: its sides are out of bounds")]
+    Sides,
+}
+
+/// Looks at bytes.
+///
+/// # Errors
+/// [`NoPicture`].
+pub fn look(bytes: &[u8]) -> Result<Picture, NoPicture> {
+    let picture = if bytes.starts_with(b"\xff\xd8\xff") {
+        Picture { media_type: "image/jpeg", pixels: jpeg(bytes) }
+    } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        Picture { media_type: "image/png", pixels: png(bytes) }
+    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        Picture { media_type: "image/gif", pixels: gif(bytes) }
+    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        Picture { media_type: "image/webp", pixels: webp(bytes) }
+    } else {
+        return Err(NoPicture::Kind);
+    };
+    match picture.pixels {
+        Some((width, height)) if !are_sides(width, height) => Err(NoPicture::Sides),
+        _ => Ok(picture),
+    }
+}
+
+/// Whether these can be the sides of a picture that is taken.
+pub fn are_sides(width: u32, height: u32) -> bool {
+    let side = 1..=PICTURE_SIDE_PIXELS_MAX;
+    side.contains(&width) && side.contains(&height)
+}
+
+fn png(bytes: &[u8]) -> Option<(u32, u32)> {
+    (bytes.get(12..16)? == b"IHDR").then_some((be32(bytes, 16)?, be32(bytes, 20)?))
+}
+
+fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
+    Some((le16(bytes, 6)?, le16(bytes, 8)?))
+}
+
+/// Walks the segments up to the frame header.
+fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        if *bytes.get(at)? != 0xff {
+            return None;
+        }
+        match *bytes.get(at + 1)? {
+            // Fill bytes, and markers without a segment.
+            0xff => at += 1,
+            0x01 | 0xd0..=0xd8 => at += 2,
+            // Frame headers; 0xc4, 0xc8 and 0xcc are other tables.
+            marker @ 0xc0..=0xcf if ![0xc4, 0xc8, 0xcc].contains(&marker) => {
+                return Some((be16(bytes, at + 7)?, be16(bytes, at + 5)?));
+            }
+            // The picture's data, or its end, and no frame before.
+            0xda | 0xd9 | 0x00 => return None,
+            _ => {
+                let length = usize::try_from(be16(bytes, at + 2)?).unwrap_or(usize::MAX);
+                if length < 2 {
+                    return None;
+                }
+                at += 2 + length;
+            }
+        }
+    }
+}
+
+fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+    match bytes.get(12..16)? {
+        b"VP8X" => Some((1 + le24(bytes, 24)?, 1 + le24(bytes, 27)?)),
+        b"VP8L" => {
+            let bits = le32(bytes, 21)?;
+            (*bytes.get(20)? == 0x2f).then_some((1 + (bits & 0x3fff), 1 + (bits >> 14 & 0x3fff)))
+        }
+        b"VP8 " => (bytes.get(23..26)? == b"\x9d\x01\x2a")
+            .then_some((le16(bytes, 26)? & 0x3fff, le16(bytes, 28)? & 0x3fff)),
+        _ => None,
+    }
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u32> {
+    let [high, low] = bytes.get(at..at + 2)? else { return None };
+    Some(u32::from(*high) << 8 | u32::from(*low))
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(be16(bytes, at)? << 16 | be16(bytes, at + 2)?)
+}
+
+fn le16(bytes: &[u8], at: usize) -> Option<u32> {
+    be16(bytes, at).map(|value| (value & 0xff) << 8 | value >> 8)
+}
+
+fn le24(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(le16(bytes, at)? | u32::from(*bytes.get(at + 2)?) << 16)
+}
+
+fn le32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(le16(bytes, at)? | le16(bytes, at + 2)? << 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Result<(&'static str, Option<(u32, u32)>), NoPicture> {
+        look(bytes).map(|picture| (picture.media_type, picture.pixels))
+    }
+
+    fn png_of(width: u32, height: u32) -> Vec<u8> {
+        [
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(),
+            &width.to_be_bytes(),
+            &height.to_be_bytes(),
+            b"\x08\x02",
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn each_kind_is_told_by_its_bytes_and_measured_by_its_header() {
+        let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xdb\0\x03x\xff\xff\xc2\0\x11\x08\x03\xc0\x05\0\x03";
+        assert_eq!(of(jpeg), Ok(("image/jpeg", Some((1280, 960)))));
+        assert_eq!(of(&png_of(7, 9)), Ok(("image/png", Some((7, 9)))));
+        assert_eq!(of(b"GIF89a\x01\x02\x03\0rest"), Ok(("image/gif", Some((513, 3)))));
+        let webp = |kind: &[u8], rest: &[u8]| [b"RIFF\0\0\0\0WEBP", kind, b"\0\0\0\0", rest].concat();
+        let extended = webp(b"VP8X", b"\0\0\0\0\xff\x01\0\x0f\0\0");
+        assert_eq!(of(&extended), Ok(("image/webp", Some((512, 16)))));
+        let lossy = webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x40\x01\xf0\x40");
+        assert_eq!(of(&lossy), Ok(("image/webp", Some((320, 240)))));
+        // 14 bits of width less one, then 14 of height less one.
+        let lossless = webp(b"VP8L", &[&[0x2f][..], &(99_u32 | 49 << 14).to_le_bytes()].concat());
+        assert_eq!(of(&lossless), Ok(("image/webp", Some((100, 50)))));
+    }
+
+    #[test]
+    fn what_is_none_of_them_is_refused_whatever_it_is_called() {
+        for bytes in
+            [&b""[..], b"<svg xmlns=", b"%PDF-1.7", b"RIFF\0\0\0\0WAVE", b"\xff\xd8", b"PK\x03\x04", b"BM"]
+        {
+            assert_eq!(of(bytes), Err(NoPicture::Kind));
+        }
+    }
+
+    #[test]
+    fn sides_are_bounded() {
+        for (width, height) in [(0, 5), (5, 0), (PICTURE_SIDE_PIXELS_MAX + 1, 5), (5, u32::MAX)] {
+            assert_eq!(of(&png_of(width, height)), Err(NoPicture::Sides));
+        }
+        assert!(look(&png_of(PICTURE_SIDE_PIXELS_MAX, 1)).is_ok());
+    }
+
+    #[test]
+    fn headers_that_break_off_anywhere_are_no_trouble() {
+        let whole = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\x03\xc0\x05\0\x03";
+        for end in 3..whole.len() {
+            let measured = of(&whole[..end]).unwrap().1;
+            assert_eq!(measured.is_some(), end >= 17, "{end}");
+        }
+        for kind in ["VP8X", "VP8L", "VP8 ", "ABCD"] {
+            let start = format!("RIFF\0\0\0\0WEBP{kind}");
+            assert_eq!(of(start.as_bytes()), Ok(("image/webp", None)));
+        }
+        assert_eq!(of(b"\x89PNG\r\n\x1a\n").unwrap().1, None);
+        assert_eq!(of(b"\xff\xd8\xff\xe0\0\0").unwrap().1, None);
+    }
+}
