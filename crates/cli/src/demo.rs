@@ -4,6 +4,8 @@
 //!
 //! It tells nothing that it has not read back, and it fails when something that it would tell is not there.
 
+mod mail;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -115,7 +117,7 @@ async fn show(path: &Path, printer: Printer) -> Result<(), Failure> {
         )
     })?;
     let roles = serve::start(&mut ready).await?;
-    let outcome = turns(&show, &ready, &servers).await;
+    let outcome = scenes(&show, &ready, &servers).await;
     finish(roles, &ready).await;
     outcome?;
     show.look_around(&shown)
@@ -162,6 +164,11 @@ fn make_home(path: &Path, servers: &Servers) -> Result<Home, Failure> {
     }
     home.handed_token = Some(Sensitive::new(servers.token.clone()));
     Ok(home)
+}
+
+async fn scenes(show: &Show, ready: &Ready, servers: &Servers) -> Result<(), Failure> {
+    turns(show, ready, servers).await?;
+    mail::exchange(show, ready, servers).await
 }
 
 async fn turns(show: &Show, ready: &Ready, servers: &Servers) -> Result<(), Failure> {

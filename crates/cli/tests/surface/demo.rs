@@ -34,7 +34,7 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     let named: BTreeSet<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
     for step in [
         "home", "jail", "you", "event", "run", "model", "settled", "bot", "proposal", "diff", "history",
-        "receipt", "done",
+        "receipt", "co", "response", "read", "done",
     ] {
         assert!(named.contains(step), "{step}: {named:?}");
     }
@@ -52,8 +52,18 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     look(&["event-list"]).iter().chain(&look(&["run-list"])).for_each(|value| ids(value, &mut held));
     let missing: Vec<_> = told.difference(&held).collect();
     assert!(missing.is_empty(), "told and not held: {missing:?}");
-    assert_eq!(look(&["status"])[0]["runs"]["completed"], 2);
+    assert_eq!(look(&["status"])[0]["runs"]["completed"], 3);
     assert_eq!(look(&["event-list", "--type", "delivery.telegram@1"]).len(), 2);
+
+    // It ends with another agent's message: one typed response under it, read back, and nothing in Telegram.
+    let order: Vec<&str> = steps.iter().rev().take(6).map(|step| step["step"].as_str().unwrap()).collect();
+    assert_eq!(order, ["done", "read", "response", "run", "event", "co"]);
+    let mail = look(&["event-list", "--type", "source.agent.message@1"]);
+    let responses = look(&["event-list", "--type", "derived.agent.message@1"]);
+    assert_eq!((mail.len(), responses.len()), (1, 1));
+    assert_eq!(responses[0]["parentId"], mail[0]["id"]);
+    let read = steps.iter().find(|step| step["step"] == "read").unwrap();
+    assert_eq!((&read["requests"], &read["telegramMessages"]), (&1.into(), &0.into()));
 
     // The suggestion waits, and the memory is what it was.
     let step = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
