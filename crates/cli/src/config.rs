@@ -355,6 +355,11 @@ impl Config {
                     None,
                 );
             }
+            let has_another =
+                self.agents.iter().any(|(other, there)| other != name && there.socket == account.socket);
+            if has_another {
+                return bad(&format!("agents.{name}.socket"), "is another agent's socket too", None);
+            }
         }
         for (name, provider) in &self.provider {
             provider.check().map_err(|(key, problem)| (format!("provider.{name}.{key}"), problem, None))?;
@@ -534,6 +539,12 @@ mod tests {
             ("[telegram]\nallowed_chats = [-5]\n", "thought.toml: telegram.allowed_users"),
             ("[sandbox]\nmode = \"canary\"\n", "thought.toml:4: this value is none of full"),
             ("[log]\nlevel = 5\n", "thought.toml:4: "),
+            ("[agents.Canary]\nuid = 5\nsocket = \"/run/x\"\n", "thought.toml: agents names"),
+            ("[agents.co]\nuid = 5\nsocket = \"canary\"\n", "thought.toml:5: agents.co.socket"),
+            (
+                "[agents.bo]\nuid = 5\nsocket = \"/run/canary\"\n[agents.co]\nuid = 6\nsocket = \"/run/canary\"\n",
+                "thought.toml:5: agents.bo.socket",
+            ),
             ("[log]\nlevel = \"info\"\nlevel = \"info\"\n", "thought.toml:5: "),
             ("canary = = 1\n", "thought.toml:3: "),
         ];

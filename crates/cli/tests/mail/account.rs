@@ -255,6 +255,28 @@ async fn connections_are_bounded_and_a_wait_ends_with_its_connection_or_with_ser
     assert_eq!(gone.error()["code"], "no-socket");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_messages_at_once_come_through_the_socket_once_each() {
+    let (world, square) = square().await;
+    // Nobody answers: what is tested is what is accepted.
+    world.home.set("provider.main", "key_env", Some("\"ABSENT\""));
+    let serve = world.serve();
+    std::thread::scope(|scope| {
+        for number in 0..20 {
+            let square = &square;
+            scope.spawn(move || {
+                let id = format!("m-{number}");
+                let sent = square.send(CO, letter("t-1", &id, "Hello"), &[]).exit(0).object();
+                assert_eq!(sent["status"], "accepted");
+            });
+        }
+    });
+    let events = world.home.events("source.agent.message@1");
+    let sequences: Vec<u64> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, (1..=20).collect::<Vec<u64>>());
+    serve.stop();
+}
+
 fn refuses(world: &World, exit: i32, code: &str) {
     let (mut child, log) = spawn(&world.home, &[]);
     let status = child.wait_for_end("the end of serve");

@@ -1,7 +1,11 @@
 //! Private mail and the chat do not touch: no delivery, no history, no echo.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 use thought_fakes::Reply;
+use thought_testkit::canary;
+use thought_testkit::run::argument;
 use thought_testkit::world::World;
 
 use crate::THOUGHT;
@@ -82,4 +86,27 @@ async fn an_acknowledgment_of_an_acknowledgment_is_one_response_and_starts_nothi
     assert_eq!(world.model.request_count(), 2);
     let sources: Vec<Value> = home.lines(&["event-list", "--source", "agent-message:co"]);
     assert_eq!(sources.len(), 2, "a response is no message");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_export_holds_any_of_it() {
+    const ASKED: &str = "canary-question-of-co";
+    const SAID: &str = "canary-response-of-the-stream";
+    let world = World::start(THOUGHT).await;
+    world.model.set_default_reply(|_| Reply::Text(SAID.to_owned()));
+    let serve = world.serve();
+    ask(&world.home, letter("t-1", "m-1", ASKED));
+    serve.stop();
+    let home = &world.home;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let output = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    let (private, training) = (output("private.jsonl"), output("training.jsonl"));
+    let private_option = "--acknowledge-sensitive-private-training";
+    home.json(&["private-training-export", "--output", argument(&private), private_option]).exit(0);
+    home.json(&["training-export", "--output", argument(&training)]).exit(0);
+    for file in [&private, &training] {
+        assert_eq!(std::fs::read(file).unwrap(), b"", "{}", file.display());
+    }
+    assert_eq!(canary::in_folder(folder.path(), &[ASKED, SAID]), [""; 0]);
 }
