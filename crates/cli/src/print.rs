@@ -102,6 +102,18 @@ impl Printer {
         }
     }
 
+    /// Whether a line of stderr may be drawn again and again: in a terminal, for a person.
+    pub fn is_drawn_on(self) -> bool {
+        !self.json && io::stderr().is_terminal()
+    }
+
+    /// Draws the last line of stderr anew; an empty one leaves it as it was, for what follows.
+    pub fn draw(self, text: &str) {
+        let line = if text.is_empty() { "\n".to_owned() } else { format!("\r{text}\u{1b}[K") };
+        // As with a remark, nothing depends on it.
+        drop(write!(io::stderr().lock(), "{line}"));
+    }
+
     /// A failure on stderr.
     pub fn failure(self, failure: &Failure) {
         let mut stderr = io::stderr().lock();
