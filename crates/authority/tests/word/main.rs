@@ -15,4 +15,5 @@ mod kills;
 mod materials;
 mod operators;
 mod races;
+mod scale;
 mod world;
