@@ -340,20 +340,20 @@ fn after_failure(reason: Reason, proposal: &EventId) -> String {
              {proposal}"
         );
     }
-    let again = format!("thought proposal-repropose {proposal} proposes the same again");
-    match reason {
-        Reason::StaleBase => format!("the document changed since; {again} on the current one"),
-        Reason::BaseMissing => format!("put memory.md back, and run thought scan; {again}"),
-        Reason::TooLarge => {
-            format!("the new document would be over context.max_file_bytes; make room; {again}")
-        }
+    let again =
+        format!("thought proposal-repropose {proposal} proposes the same on the document as it stands then");
+    let right = match reason {
+        Reason::StaleBase => return format!("the document changed since; {again}"),
+        Reason::BaseMissing => return format!("put memory.md back, and run thought scan; {again}"),
+        Reason::TooLarge => "the new document would be over context.max_file_bytes: make room in it",
         Reason::FrontmatterMissing | Reason::FrontmatterInvalid | Reason::FrontmatterIdChanged => {
-            "the new document must begin with the frontmatter of the old one, its id included".to_owned()
+            return "a new document must begin with the frontmatter of the old one, its id included; an edit can give it"
+                .to_owned();
         }
-        _ => format!(
-            "memory.md must be a regular UTF-8 file in a folder that is no link; put it right; {again}"
-        ),
-    }
+        _ => "memory.md must be a regular UTF-8 file in a folder that is no link: put that right",
+    };
+    // While the base stands there is nothing to propose on that was not decided already.
+    format!("{right}; once memory.md has changed, {again}")
 }
 
 /// A decision that was not made, as a command says it.
@@ -446,7 +446,9 @@ pub fn propose_failure(error: ProposeError, origin: &EventId) -> Failure {
         ProposeError::Kind => refused("not-a-memory-change", "corrections and focus proposals have no base"),
         ProposeError::Actor(error) => refusal(error, origin),
         ProposeError::NoBase => refused("base-missing", "put memory.md back, and run thought scan"),
-        ProposeError::Current => refused("base-current", "it can be decided as it is"),
+        ProposeError::Current => {
+            refused("base-current", "it is decided as it is; only on another version is it another proposal")
+        }
         ProposeError::Text => refused("version-before", "edit memory.md by hand"),
         ProposeError::Scan(error) => hinted(scan_failure(&error)),
         ProposeError::Conflict => Failure::new(Exit::Conflict, "proposed-otherwise", message.clone())
