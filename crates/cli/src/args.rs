@@ -184,6 +184,12 @@ pub enum Command {
         /// List the chats that wrote to the bot and are not admitted
         #[arg(long)]
         who: bool,
+        /// Empty evidence in the context root's lock that no process can have written, after a yes
+        #[arg(long, conflicts_with = "who")]
+        clear_lock: bool,
+        /// The yes
+        #[arg(long, requires = "clear_lock")]
+        yes: bool,
     },
     /// Run ingress, consumers, dispatcher and scan in one process
     Serve,
@@ -279,6 +285,15 @@ pub enum Command {
     ProposalShow {
         /// The proposal, or a unique beginning of it
         id: String,
+        /// Consent
+        #[command(flatten)]
+        acknowledge: Acknowledge,
+    },
+    /// Walk through what waits for a word, at a terminal
+    Review {
+        /// Who decides [default: the single configured operator]
+        #[arg(long, value_name = "NAME")]
+        actor: Option<String>,
         /// Consent
         #[command(flatten)]
         acknowledge: Acknowledge,

@@ -12,6 +12,7 @@ pub mod lineage;
 pub mod mail;
 pub mod proposals;
 pub mod resolve;
+pub mod review;
 pub mod runs;
 pub mod status;
 pub mod verify;

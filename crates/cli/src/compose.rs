@@ -12,7 +12,8 @@ use thought_store_sqlite::{OpenOptions, SqliteStore};
 
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::blobs::HomeBlobs;
-use crate::command::{completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail, proposals, runs, status, verify};
+use crate::command::{completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail, proposals, review, runs, status, verify};
+use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::{self, Home};
 use crate::lock::{self, RoleLock, Taken};
@@ -81,7 +82,12 @@ pub fn run(cli: Cli, printer: Printer) -> Result<(), Failure> {
 fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Failure> {
     let home = Home::open(global.home.as_deref())?;
     let log = &home.config.log;
-    logging::start(global.log_level.unwrap_or(log.level), global.log_format.unwrap_or(log.format));
+    let level = match (&command, log.level) {
+        // A person reads along: what happened is told in words, and a log between them would only hide it.
+        (Command::Review { .. }, LogLevel::Warn | LogLevel::Info) => LogLevel::Error,
+        (_, level) => level,
+    };
+    logging::start(global.log_level.unwrap_or(level), global.log_format.unwrap_or(log.format));
     match command {
         Command::Serve => serve::run(home, printer),
         Command::Consume { agent } => serve::alone::run(home, printer, &agent),
@@ -90,7 +96,11 @@ fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Fa
             mail::check_owner(&home, &errand)?;
             block_on(async { mail::send(&open_store(&home)?, printer, &errand).await })
         }
-        Command::Doctor { who: false } => block_on(doctor::run(&home, printer)),
+        Command::Doctor { clear_lock: true, yes, .. } => {
+            let yes = if yes { doctor::lock::Yes::Said } else { doctor::lock::Yes::ToBeAsked };
+            doctor::lock::clear(&home, printer, yes)
+        }
+        Command::Doctor { who: false, .. } => block_on(doctor::run(&home, printer)),
         Command::DeclarationCheck { file } => declaration::check(&home, printer, &file),
         command => {
             let store = open_store(&home)?;
@@ -124,6 +134,10 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::EventShow { id, acknowledge } => {
             events::show(reader, printer, &id, consent(acknowledge)).await
         }
+        Command::Review { actor, acknowledge } => {
+            let options = review::Options { consent: consent(acknowledge), actor };
+            review::run(home, store, printer, options).await
+        }
         command @ (Command::ProposalDecision(_)
         | Command::ProposalProject { .. }
         | Command::ProposalRepropose(_)
@@ -151,7 +165,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
             proposals::list((reader, &SystemClock), printer, options).await
         }
         Command::ProposalShow { id, acknowledge } => {
-            proposals::show((reader, &SystemClock), printer, &id, consent(acknowledge)).await
+            proposals::show((reader, &*images(home)?, &SystemClock), printer, &id, consent(acknowledge)).await
         }
         Command::DeclarationList => declaration::list(home, reader, printer).await,
         Command::DeclarationActivate { file } => {

@@ -26,6 +26,21 @@ pub enum Consent {
     ToBeAsked,
 }
 
+/// What a line of a diff does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    /// It stays, or is no line of a diff.
+    Plain,
+    /// It names a side.
+    Head,
+    /// It says where.
+    Place,
+    /// It comes.
+    Added,
+    /// It goes.
+    Removed,
+}
+
 /// Longest answer to the question that is read, bytes.
 const ANSWER_BYTES_MAX: u64 = 64;
 
@@ -94,6 +109,21 @@ impl Printer {
         if read.is_ok() && is_yes(&answer) { Content::Shown } else { Content::Dark }
     }
 
+    /// A plain yes to a question, typed at a terminal or handed in on stdin; anything else is none. With `--json` nobody is
+    /// asked, and only what is handed in counts.
+    pub fn agrees(self, question: &str) -> bool {
+        if self.json && io::stdin().is_terminal() {
+            return false;
+        }
+        if !self.json {
+            // A question that nobody sees is answered by whoever handed in the answer.
+            drop(write!(io::stderr().lock(), "{question} [y/N] "));
+        }
+        let mut answer = String::new();
+        let read = io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer);
+        read.is_ok() && is_yes(&answer)
+    }
+
     /// A remark on stderr, for people.
     pub fn remark(self, text: &str) {
         if !self.json {
@@ -139,6 +169,17 @@ impl Printer {
     /// Bold text, where colour is on.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
+    }
+
+    /// A part of a diff in its colour, where colour is on.
+    pub fn tint(self, tint: Tint, text: &str) -> String {
+        match tint {
+            Tint::Plain => text.to_owned(),
+            Tint::Head => self.paint("1", text),
+            Tint::Place => self.paint("36", text),
+            Tint::Added => self.paint("32", text),
+            Tint::Removed => self.paint("31", text),
+        }
     }
 
     /// `ok`, `warn` or `fail` in its colour.

@@ -10,7 +10,9 @@ use thought_protocol::canonical::{self, CanonicalError};
 use thought_protocol::{Sensitive, Sha256Hex};
 
 use crate::change::changed;
-use crate::payload::{CorrectionProposed, FocusProposed, MemoryChangeProposed, MemoryOperation};
+use crate::payload::{
+    CorrectionProposed, FocusProposed, MemoryChangeProposed, MemoryOperation, OperatorMemoryChangeProposed,
+};
 
 pub mod hidden;
 pub mod secret;
@@ -60,6 +62,8 @@ pub enum Standing {
 pub enum Subject<'a> {
     /// A memory change, and the text of the version that it is bound to.
     MemoryChange(&'a MemoryChangeProposed, &'a Sensitive<String>),
+    /// A memory change that a person proposed, and the text of the version that it is bound to.
+    OperatorChange(&'a OperatorMemoryChangeProposed, &'a Sensitive<String>),
     /// A correction, and what the answer says now.
     Correction(&'a CorrectionProposed, &'a Sensitive<String>),
     /// A focus, which changes nothing.
@@ -98,10 +102,13 @@ impl Review {
                 let text = (proposed.proposed_text.as_str(), proposed.reason.as_str());
                 Ok(Self::of_memory(proposed.operation, text, base.expose(), standing))
             }
+            Subject::OperatorChange(proposed, base) => {
+                let text = (proposed.proposed_text.as_str(), "");
+                Ok(Self::of_memory(proposed.operation, text, base.expose(), standing))
+            }
             Subject::Correction(proposed, answer) => {
-                let (before, after) = (line(answer.expose()), line(&proposed.replacement.summary));
-                let sides = Sides { before: ("answer", &before), after: ("answer, corrected", &after) };
-                Ok(Self::new((&proposed.replacement.summary, &proposed.reason), &sides, standing))
+                let text = (proposed.replacement.summary.as_str(), proposed.reason.as_str());
+                Ok(Self::of_answer(text, answer.expose(), standing))
             }
             Subject::Focus(proposed) => {
                 let text = canonical::to_string(&proposed.declaration)?;
@@ -122,6 +129,13 @@ impl Review {
     ) -> Self {
         let after = changed(base, operation, text);
         let sides = Sides { before: ("memory.md", base), after: ("memory.md, changed", &after) };
+        Self::new((text, reason), &sides, standing)
+    }
+
+    /// Reviews a correction of an answer: the words with their reason, and what the answer says now.
+    pub fn of_answer((text, reason): (&str, &str), answer: &str, standing: Standing) -> Self {
+        let (before, after) = (line(answer), line(text));
+        let sides = Sides { before: ("answer", &before), after: ("answer, corrected", &after) };
         Self::new((text, reason), &sides, standing)
     }
 

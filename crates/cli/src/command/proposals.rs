@@ -1,21 +1,22 @@
 //! `proposal-list` and `proposal-show`: what models and people suggested, as a reviewer sees it. Reads, and only reads.
 
+pub mod evidence;
+pub mod load;
+
 use serde_json::{Value, json};
-use thought_contract::event::{EventType, StoredEvent};
-use thought_contract::payload::{
-    CorrectionProposed, DerivedAgentMessage, FocusProposed, MemoryChangeProposed, MessageObservation,
-};
-use thought_contract::review::{Review, Standing, Subject, Warning, visible};
+use thought_contract::review::{Review, Warning, visible};
 use thought_contract::time::{Clock, Timestamp};
 use thought_protocol::proposal::ProposalKind;
-use thought_protocol::{EventId, Sensitive};
+use thought_store::Images;
 use thought_store::handle::Reader;
-use thought_store::row::{Base, ProposalFilter, ProposalRow, ProposalState};
+use thought_store::row::{ProposalFilter, ProposalState};
 
+use self::evidence::Evidence;
+use self::load::{Shown, find, load};
 use super::events::PAGE_PRINTED;
-use super::resolve::{resolve, short};
+use super::resolve::short;
 use crate::exit::Failure;
-use crate::print::{Consent, Content, Printer};
+use crate::print::{Consent, Content, Printer, Tint};
 
 /// Rows asked of the store at a time.
 const PAGE_READ: u32 = 200;
@@ -31,15 +32,6 @@ pub struct ListOptions {
     pub after: Option<String>,
     /// At most this many.
     pub limit: Option<u32>,
-}
-
-/// A proposal with everything that is shown of it.
-struct Shown {
-    row: ProposalRow,
-    event: StoredEvent,
-    review: Review,
-    target: Value,
-    details: Value,
 }
 
 /// `proposal-list`.
@@ -104,13 +96,14 @@ pub async fn list(
 /// # Errors
 /// [`Failure`]: no such proposal (5), a store that cannot be read.
 pub async fn show(
-    (reader, clock): (&Reader, &dyn Clock),
+    (reader, images, clock): (&Reader, &dyn Images, &dyn Clock),
     printer: Printer,
     id: &str,
     consent: Consent,
 ) -> Result<(), Failure> {
     let row = find(reader, id).await?;
     let shown = load(reader, row).await?;
+    let evidence = evidence::read(reader, images, &shown.row.proposal).await?;
     let content = printer.content(consent, "the suggestion");
     let mut value = row_json(&shown, clock);
     value["proposedAt"] = json!(shown.row.proposed_at);
@@ -125,67 +118,8 @@ pub async fn show(
             value.extend(details.clone());
         }
     }
-    printer.either(&value, || page(printer, &shown, clock, content))
-}
-
-/// A proposal by its id or a beginning of it.
-async fn find(reader: &Reader, text: &str) -> Result<ProposalRow, Failure> {
-    let id: EventId = resolve(reader, text, "evt", "proposal").await?;
-    reader.proposal(id.clone()).await?.ok_or_else(|| Failure::not_found("proposal", id.as_str()))
-}
-
-async fn load(reader: &Reader, row: ProposalRow) -> Result<Shown, Failure> {
-    let event = reader
-        .event(row.proposal.clone())
-        .await?
-        .ok_or_else(|| Failure::not_found("event", row.proposal.as_str()))?;
-    let standing = match row.base {
-        Base::Current => Standing::Current,
-        Base::Stale => Standing::Stale,
-    };
-    let (review, target, details) = match row.kind {
-        ProposalKind::MemoryChange => {
-            let payload: MemoryChangeProposed = event.payload().map_err(|error| Failure::internal(&error))?;
-            let base = base_text(reader, &payload).await?;
-            let review = Review::of(Subject::MemoryChange(&payload, &base), standing);
-            let details = json!({
-                "operation": payload.operation, "reason": payload.reason, "evidence": payload.evidence,
-            });
-            (review, json!(payload.target), details)
-        }
-        ProposalKind::SelfCorrection => {
-            let payload: CorrectionProposed = event.payload().map_err(|error| Failure::internal(&error))?;
-            let answer = answer_text(reader, &payload.target.output).await?;
-            let review = Review::of(Subject::Correction(&payload, &answer), standing);
-            (review, json!(payload.target), json!({"reason": payload.reason, "evidence": payload.evidence}))
-        }
-        ProposalKind::FocusDeclaration => {
-            let payload: FocusProposed = event.payload().map_err(|error| Failure::internal(&error))?;
-            let review = Review::of(Subject::Focus(&payload), standing);
-            let details = json!({"authority": payload.authority, "resolution": payload.resolution});
-            (review, json!({"fingerprint": payload.fingerprint}), details)
-        }
-    };
-    let review = review.map_err(|error| Failure::internal(&error))?;
-    Ok(Shown { row, event, review, target, details })
-}
-
-/// The document's text in the version that a change is bound to. One that is no text could not have been a target.
-async fn base_text(reader: &Reader, payload: &MemoryChangeProposed) -> Result<Sensitive<String>, Failure> {
-    let version = reader.version(payload.target.version_id.clone()).await?;
-    let version = version.ok_or_else(|| Failure::not_found("version", payload.target.version_id.as_str()))?;
-    Ok(Sensitive::new(String::from_utf8_lossy(version.content.expose()).into_owned()))
-}
-
-/// What the answer says that a correction is bound to.
-async fn answer_text(reader: &Reader, output: &EventId) -> Result<Sensitive<String>, Failure> {
-    let event = reader.event(output.clone()).await?;
-    let event = event.ok_or_else(|| Failure::not_found("output", output.as_str()))?;
-    let said = match event.envelope.event_type {
-        EventType::DerivedAgentMessage => event.payload::<DerivedAgentMessage>().map(|output| output.summary),
-        _ => event.payload::<MessageObservation>().map(|output| output.summary),
-    };
-    said.map(Sensitive::new).map_err(|error| Failure::internal(&error))
+    evidence.add_to(&mut value, content);
+    printer.either(&value, || page(printer, (&shown, &evidence), clock, content))
 }
 
 /// How long ago something was, seconds; nothing lies in the future.
@@ -235,7 +169,35 @@ fn printed_row(shown: &Shown, clock: &dyn Clock) -> Vec<String> {
     ]
 }
 
-fn page(printer: Printer, shown: &Shown, clock: &dyn Clock, content: Content) -> Vec<String> {
+fn page(
+    printer: Printer,
+    (shown, evidence): (&Shown, &Evidence),
+    clock: &dyn Clock,
+    content: Content,
+) -> Vec<String> {
+    let mut lines = facts(printer, shown, clock);
+    lines.extend(evidence.lines());
+    if content == Content::Dark {
+        lines.push(printer.dim("the text is private; --acknowledge-sensitive-private prints it"));
+        return lines;
+    }
+    if let Some(reason) = shown.details["reason"].as_str() {
+        lines.push(format!("reason    {}", visible(reason).replace('\n', "\n          ")));
+    }
+    lines.push(String::new());
+    lines.extend(visible(shown.review.text.expose()).lines().map(str::to_owned));
+    lines.push(String::new());
+    let diff = tinted(shown.review.diff.expose());
+    lines.extend(diff.iter().map(|(tint, line)| printer.tint(*tint, line)));
+    if let Some(own) = evidence.replacement() {
+        lines.extend([String::new(), "the operator's own text:".to_owned()]);
+        lines.extend(visible(&own.text).lines().map(str::to_owned));
+    }
+    lines
+}
+
+/// What is told of a proposal before anybody consents to anything: ids, kinds, ages, lengths, hashes and marks.
+pub fn facts(printer: Printer, shown: &Shown, clock: &dyn Clock) -> Vec<String> {
     let (row, review) = (&shown.row, &shown.review);
     let envelope = &shown.event.envelope;
     let age = age(age_seconds(clock, row.proposed_at));
@@ -246,34 +208,52 @@ fn page(printer: Printer, shown: &Shown, clock: &dyn Clock, content: Content) ->
     };
     let mut lines = vec![
         format!("proposal  {}", printer.bold(row.proposal.as_str())),
-        format!("kind      {}", row.kind),
+        format!("kind      {}{}", row.kind, of_an_operator(shown)),
         format!("state     {state}"),
-        format!("by        {}, {age} ago ({})", envelope.actor, row.proposed_at),
+        format!("by        {}, {age} ago ({})", visible(envelope.actor.as_str()), row.proposed_at),
     ];
     lines.extend(row.run.iter().map(|run| format!("run       {run}")));
-    lines
-        .extend(row.base_version.iter().map(|version| format!("base      {version}, {}", row.base.as_str())));
+    match (&row.base_version, row.kind) {
+        (Some(version), _) => lines.push(format!("base      {version}, {}", row.base.as_str())),
+        (None, ProposalKind::SelfCorrection) => lines.push(format!("base      {}", row.base.as_str())),
+        (None, _) => {}
+    }
     lines.push(format!("text      {} characters, sha256 {}", review.text_length, review.text_sha256));
-    lines.extend(review.warnings.iter().map(|warning| format!("warning   {}", meaning(*warning))));
-    if content == Content::Dark {
-        lines.push(printer.dim("the text is private; --acknowledge-sensitive-private prints it"));
-        return lines;
-    }
-    if let Some(reason) = shown.details["reason"].as_str() {
-        lines.push(format!("reason    {}", visible(reason).replace('\n', "\n          ")));
-    }
-    lines.push(String::new());
-    lines.extend(visible(review.text.expose()).lines().map(str::to_owned));
-    lines.push(String::new());
-    lines.extend(visible(review.diff.expose()).lines().map(str::to_owned));
+    lines.extend(review.warnings.iter().map(|warning| format!("warning   {}", meaning(*warning, row.kind))));
     lines
 }
 
-fn meaning(warning: Warning) -> String {
-    let what = match warning {
-        Warning::PossibleSecret => "something in it has the shape of a key",
-        Warning::HiddenCharacters => "it holds characters that do not show; here they are written out",
-        Warning::StaleBase => "the document has changed since; it can no longer be written",
+/// A unified diff line by line, with what each does; what hides is written out. Only the first two lines name the sides:
+/// a line that is taken away may look like them.
+pub fn tinted(diff: &str) -> Vec<(Tint, String)> {
+    let tint = |(place, line): (usize, &str)| match (place, line.as_bytes().first()) {
+        (0 | 1, _) => Tint::Head,
+        (_, Some(b'+')) => Tint::Added,
+        (_, Some(b'-')) => Tint::Removed,
+        (_, Some(b'@')) => Tint::Place,
+        _ => Tint::Plain,
+    };
+    let visible = visible(diff);
+    visible.lines().enumerate().map(|(place, line)| (tint((place, line)), line.to_owned())).collect()
+}
+
+/// What an operator's proposal goes back to, and why.
+fn of_an_operator(shown: &Shown) -> String {
+    match (shown.details["purpose"].as_str(), shown.details["origin"].as_str()) {
+        (Some(purpose), Some(origin)) => format!(", {purpose} of {origin}"),
+        _ => String::new(),
+    }
+}
+
+/// A warning in words.
+pub fn meaning(warning: Warning, kind: ProposalKind) -> String {
+    let what = match (warning, kind) {
+        (Warning::PossibleSecret, _) => "something in it has the shape of a key",
+        (Warning::HiddenCharacters, _) => "it holds characters that do not show; here they are written out",
+        (Warning::StaleBase, ProposalKind::SelfCorrection) => {
+            "the answer has been corrected since; accepted, this one takes the place of that correction"
+        }
+        (Warning::StaleBase, _) => "the document has changed since; it can no longer be written",
     };
     format!("{warning}: {what}")
 }
@@ -281,6 +261,17 @@ fn meaning(warning: Warning) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_goes_is_no_name_of_a_side() {
+        let diff =
+            "--- a\n+++ b\n@@ -1 +1 @@\n--- gone\u{1b}[2J\n+++ come\n same\n\\ No newline at end of file\n";
+        let tints: Vec<Tint> = tinted(diff).into_iter().map(|(tint, _)| tint).collect();
+        let expected =
+            [Tint::Head, Tint::Head, Tint::Place, Tint::Removed, Tint::Added, Tint::Plain, Tint::Plain];
+        assert_eq!(tints, expected);
+        assert_eq!(tinted(diff)[3].1, "--- gone<U+001B>[2J");
+    }
 
     #[test]
     fn ages_are_told_in_the_largest_unit_that_they_fill() {

@@ -4,6 +4,7 @@
 
 mod cannot;
 mod chat;
+mod decided;
 mod review;
 mod world;
 
