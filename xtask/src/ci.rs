@@ -18,7 +18,24 @@ pub(crate) fn run() -> Result<()> {
     let rustdoc = [("RUSTDOCFLAGS", "-D warnings")];
     step("documentation", &["doc", "--workspace", "--no-deps", "--document-private-items"], &rustdoc)?;
     dependencies()?;
-    tests()
+    tests()?;
+    say_what_python_could_not_check();
+    Ok(())
+}
+
+/// A test loads an export as a trainer would, where Python has the packages; where it has not, that is said aloud, since
+/// the test cannot fail for it.
+#[expect(clippy::disallowed_methods, reason = "a chore asks what is installed")]
+#[expect(clippy::print_stderr, reason = "what was not checked is said aloud")]
+fn say_what_python_could_not_check() {
+    let python = std::env::var_os("THOUGHT_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let found = Command::new(python).args(["-c", "import datasets, trl.data_utils"]).output();
+    if !found.is_ok_and(|done| done.status.success()) {
+        eprintln!(
+            "NOT CHECKED: this machine's Python has no datasets and trl, so examples/load_preferences.py did not run; \
+             .ci/python makes one that has"
+        );
+    }
 }
 
 /// Runs the tests: nextest where it is installed, else cargo's own runner; the same tests either way.

@@ -10,10 +10,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use thought_contract::conversation::IMAGE_PLACEHOLDER;
 use thought_protocol::canonical::{self, CanonicalError};
-use thought_protocol::hash::HashError;
+use thought_protocol::hash::Hasher;
 use thought_protocol::packet::{Packet, PacketMessage};
 use thought_protocol::{EventId, ExportId, RunId, Sensitive, Sha256Hex, SnapshotId};
 
@@ -93,9 +92,6 @@ pub enum WriteError {
     /// It has no canonical form.
     #[error("write an example")]
     Canonical(#[from] CanonicalError),
-    /// Its hash.
-    #[error("write an example")]
-    Hash(#[from] HashError),
     /// The file.
     #[error("write an example: {}", .0.kind())]
     Io(#[source] io::Error),
@@ -190,7 +186,7 @@ pub fn example_id(judgment: &EventId) -> ExportId {
 #[derive(Debug)]
 pub struct ExampleWriter<W: Write> {
     out: W,
-    hash: Sha256,
+    hash: Hasher,
     written: Written,
 }
 
@@ -206,7 +202,7 @@ pub struct Written {
 impl<W: Write> ExampleWriter<W> {
     /// Writes into this.
     pub fn new(out: W) -> Self {
-        Self { out, hash: Sha256::new(), written: Written::default() }
+        Self { out, hash: Hasher::default(), written: Written::default() }
     }
 
     /// Writes an example, whoever brings it.
@@ -242,7 +238,6 @@ impl<W: Write> ExampleWriter<W> {
     /// [`WriteError::Io`] when the rest cannot be written.
     pub fn finish(mut self) -> Result<(W, Written, Sha256Hex), WriteError> {
         self.out.flush().map_err(WriteError::Io)?;
-        let hex: String = self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok((self.out, self.written, hex.parse()?))
+        Ok((self.out, self.written, self.hash.finish()))
     }
 }

@@ -16,7 +16,8 @@ use rustix::fs::{
     renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
+use thought_protocol::Sha256Hex;
+use thought_protocol::hash::Hasher;
 
 use super::destination::{DestinationError, is_own_file, is_there, manifest_of};
 use super::manifest::Manifest;
@@ -256,7 +257,7 @@ fn is_orphan(
     let file = File::from(openat(folder, manifest, flags, Mode::empty())?);
     file.take(MANIFEST_BYTES_MAX).read_to_end(&mut bytes)?;
     let Ok(told) = serde_json::from_slice::<Manifest>(&bytes) else { return Ok(false) };
-    Ok(hash(unfinished)? == told.output.sha256.as_str())
+    Ok(hash(unfinished)? == told.output.sha256)
 }
 
 fn unreadable(error: DestinationError) -> FileError {
@@ -266,8 +267,8 @@ fn unreadable(error: DestinationError) -> FileError {
     }
 }
 
-fn hash(mut file: &File) -> Result<String, FileError> {
-    let mut hash = Sha256::new();
+fn hash(mut file: &File) -> Result<Sha256Hex, FileError> {
+    let mut hash = Hasher::default();
     let mut piece = vec![0; 64 * 1024];
     loop {
         match file.read(&mut piece)? {
@@ -275,5 +276,5 @@ fn hash(mut file: &File) -> Result<String, FileError> {
             count => hash.update(piece.get(..count).unwrap_or_default()),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash.finish())
 }

@@ -1,11 +1,6 @@
 //! Exports of judgments, on a real store and real folders: what is in them, what never is, and what a kill leaves.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests fail by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 mod chains;
 mod examples;

@@ -58,7 +58,8 @@ fn an_example_is_one_line_of_canonical_json() {
 
 #[test]
 fn each_missing_id_is_a_refusal_and_not_a_byte_is_written() {
-    let lacks: [(&str, fn(&mut Provenance)); 8] = [
+    type Take = fn(&mut Provenance);
+    let lacks: [(&str, Take); 8] = [
         ("judgment", |p| p.judgment = None),
         ("run", |p| p.run = None),
         ("output", |p| p.output = None),
@@ -79,7 +80,8 @@ fn each_missing_id_is_a_refusal_and_not_a_byte_is_written() {
 
 #[test]
 fn what_is_no_preference_between_two_answers_to_a_prompt_is_a_refusal() {
-    let spoils: [(&str, fn(&mut Example)); 7] = [
+    type Spoil = fn(&mut Example);
+    let spoils: [(&str, Spoil); 7] = [
         ("prompt", |e| e.prompt.clear()),
         ("prompt", |e| drop(e.prompt.pop())),
         ("prompt", |e| e.prompt.push(message(Role::Assistant, "and so"))),
