@@ -26,7 +26,7 @@ use crate::socket;
 const FILE_BYTES_MAX: usize = 4 * AGENT_MESSAGE_CHARACTERS_MAX;
 
 /// Every code word that a socket may hand on; another is told as `refused`.
-const CODES: [&str; 17] = [
+const CODES: [&str; 18] = [
     "agent-id",
     "mail-id",
     "route-refused",
@@ -40,6 +40,7 @@ const CODES: [&str; 17] = [
     "changed-meanwhile",
     "no-space",
     "store-unreachable",
+    "store",
     "internal",
     "wrong-account",
     "socket-busy",

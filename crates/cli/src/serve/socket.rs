@@ -168,6 +168,7 @@ impl Bound {
         let desk = Arc::new(desk);
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut talks: JoinSet<()> = JoinSet::new();
+        let mut refused = 0_u64;
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -187,7 +188,11 @@ impl Bound {
             };
             let agent = desk.sender();
             if !stream.peer_cred().is_ok_and(|peer| peer.uid() == uid) {
-                tracing::warn!(target: "thought::socket", agent, "another account was refused");
+                refused = refused.saturating_add(1);
+                // Who may not speak may not fill the log either.
+                if refused.is_power_of_two() {
+                    tracing::warn!(target: "thought::socket", agent, refused, "another account was refused");
+                }
                 let message = format!("this is the socket of {agent}, and your account is not that agent's");
                 turn_away(stream, Failure::refused("wrong-account", message));
             } else if let Ok(place) = places.clone().try_acquire_owned() {

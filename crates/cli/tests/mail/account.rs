@@ -18,6 +18,9 @@ use thought_testkit::world::World;
 use crate::letter::{Letter, WAIT, arguments, letter, send};
 use crate::{STREAM, THOUGHT};
 
+/// What a test does to a good errand.
+type Change<'a> = &'a dyn Fn(&mut Value);
+
 /// Accounts that nobody else has: users need no entry anywhere to be one.
 const CO: u32 = 47_001;
 const OTHER: u32 = 47_002;
@@ -144,7 +147,7 @@ async fn co_can_enter_no_home_and_say_nothing_else_at_its_socket() {
     let text = world.home.configuration().replace(&format!("uid = {CO}"), "uid = 0");
     world.home.set_configuration(&text);
     let serve = world.serve();
-    let errand = |change: &dyn Fn(&mut Value)| {
+    let errand = |change: Change<'_>| {
         let mut asked = json!({
             "from": "co", "to": STREAM, "thread": "t-1", "messageId": "m-1", "text": "canary-text",
             "showResponse": false,
@@ -153,7 +156,7 @@ async fn co_can_enter_no_home_and_say_nothing_else_at_its_socket() {
         asked
     };
     let talk = |asked: &Value| talk(&square.socket(), asked.to_string().as_bytes());
-    let refusals: [(&dyn Fn(&mut Value), &str); 5] = [
+    let refusals: [(Change<'_>, &str); 5] = [
         (&|asked| asked["from"] = json!("mallory"), "route-refused"),
         (&|asked| asked["to"] = json!("stream-telegram-conversation"), "route-refused"),
         (&|asked| asked["text"] = json!(""), "text"),
@@ -205,10 +208,9 @@ fn talk_raw(socket: &Path, bytes: &[u8]) -> Option<Value> {
 /// A frame, or nothing when the other end closed.
 fn read_frame(stream: &mut UnixStream) -> Option<Value> {
     let mut length = [0; 4];
-    match stream.read_exact(&mut length) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer came"),
-        Err(_closed) => return None,
+    if let Err(error) = stream.read_exact(&mut length) {
+        assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "no answer came");
+        return None;
     }
     let mut body = vec![0; u32::from_be_bytes(length) as usize];
     stream.read_exact(&mut body).unwrap();

@@ -144,6 +144,43 @@ async fn rule_5_limits_after_reconstruction_a_manifest_and_no_id_before_the_mode
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rule_5_characters_are_counted_over_what_was_reconstructed() {
+    let world = counting().await;
+    let home = &world.home;
+    let file = home.below(format!("agents/{STREAM}.yaml"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("maxCharacters: 120000", "maxCharacters: 2000")).unwrap();
+    for name in ["identity", "memory"] {
+        std::fs::write(home.below(format!("context/{name}.md")), format!("---\nid: {name}\n---\nShort.\n"))
+            .unwrap();
+    }
+    let serve = world.serve();
+    let question = |number: usize| format!("Q{number} {}", "x".repeat(397));
+    for number in 1..=5 {
+        ask(home, letter("t-1", &format!("m-{number}"), &question(number)));
+        ask(home, letter("t-2", &format!("m-{number}"), &"y".repeat(1_500)));
+    }
+    ask(home, letter("t-1", "m-6", &question(6)));
+    let seen = last(&world);
+    let users: Vec<&str> =
+        seen.iter().filter(|(role, _)| role == "user").map(|(_, text)| &text[..2]).collect();
+    assert_eq!(
+        users,
+        ["Q3", "Q4", "Q5", "Q6"],
+        "three exchanges of some 410 characters fit beside the message"
+    );
+    // A message that does not fit by itself is never cut.
+    let requests = world.model.request_count();
+    let more = ["--wait-seconds", WAIT];
+    let blocked = send(home, letter("t-1", "m-7", &"z".repeat(2_001)), &more).exit(9).object();
+    assert_eq!(blocked["status"], "blocked");
+    let run = home.object(&["run-show", blocked["run"].as_str().unwrap()]);
+    assert_eq!(run["reason"], "context-too-large", "{run}");
+    assert_eq!(world.model.request_count(), requests);
+    serve.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rule_6_a_later_attempt_sends_the_frozen_context_again() {
     let world = counting().await;
     let serve = world.serve();
