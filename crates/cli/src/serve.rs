@@ -19,7 +19,7 @@ use thought_runtime::consumer::{self, Consumer, HeldNotice, Parts, Settings, Sto
 use thought_runtime::declarations::{self, Installed, Standing};
 use thought_runtime::port::TokioSleeper;
 use thought_sandbox::SealEvidence;
-use thought_store::Store;
+use thought_store::{Images, Store};
 use thought_telegram::stop::Stop;
 use tokio::task::JoinSet;
 
@@ -33,6 +33,7 @@ use crate::jail::{self, Jailer};
 use crate::lock::{self, RoleLock, Taken};
 use crate::model::Models;
 use crate::print::Printer;
+use crate::word::Word;
 
 pub use documents::scan_once;
 
@@ -305,6 +306,21 @@ impl Ready {
     /// The store, for the demonstration's own looks.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The home.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Where the images of frozen contexts are read.
+    pub fn images(&self) -> Arc<dyn Images> {
+        Arc::new(self.blobs.clone())
+    }
+
+    /// What a person's word sets in motion, over the documents that this process holds.
+    pub fn word(&self) -> Word {
+        Word::with(&self.home, &self.store, &self.images(), self.documents.documents().clone())
     }
 
     /// What the ready worker is sealed with.

@@ -11,7 +11,7 @@ use thought_authority::judge::JudgeError;
 use thought_contract::event::{EventType, StoredEvent};
 use thought_runtime::port::{self, CorrectionsError};
 use thought_store::handle::Reader;
-use thought_store::{BoxFuture, Images, Store, StoreError};
+use thought_store::{BoxFuture, Store, StoreError};
 use thought_telegram::dispatcher::{Reminder, ReminderPorts};
 use thought_telegram::ids::ChatId;
 use thought_telegram::stop::Stop;
@@ -21,12 +21,10 @@ use super::Ready;
 use crate::command::status::channel_source;
 use crate::compose::SystemClock;
 use crate::exit::Failure;
-use crate::word::Word;
 
 /// Projects until told to stop: at once what an earlier process left, then each decision and command as it comes.
 pub(super) fn start(ready: &Ready, tasks: &mut JoinSet<Result<(), Failure>>, stop: Stop) {
-    let images: Arc<dyn Images> = Arc::new(ready.blobs.clone());
-    let word = Word::with(&ready.home, &ready.store, &images, ready.documents.documents().clone());
+    let word = ready.word();
     let reader = ready.store.reader();
     tasks.spawn(async move {
         follow(&reader, &word.projector, &word.corrections, stop.said()).await;

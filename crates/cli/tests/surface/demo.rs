@@ -33,8 +33,8 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     let steps = binary.run(&["demo", "--json"]).exit(0).lines();
     let named: BTreeSet<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
     for step in [
-        "home", "jail", "you", "event", "run", "model", "settled", "bot", "proposal", "diff", "history",
-        "receipt", "co", "response", "read", "done",
+        "home", "jail", "you", "event", "run", "model", "settled", "bot", "proposal", "history", "diff",
+        "decide", "written", "notice", "known", "receipt", "co", "response", "read", "done",
     ] {
         assert!(named.contains(step), "{step}: {named:?}");
     }
@@ -52,8 +52,8 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     look(&["event-list"]).iter().chain(&look(&["run-list"])).for_each(|value| ids(value, &mut held));
     let missing: Vec<_> = told.difference(&held).collect();
     assert!(missing.is_empty(), "told and not held: {missing:?}");
-    assert_eq!(look(&["status"])[0]["runs"]["completed"], 3);
-    assert_eq!(look(&["event-list", "--type", "delivery.telegram@1"]).len(), 2);
+    assert_eq!(look(&["status"])[0]["runs"]["completed"], 4);
+    assert_eq!(look(&["event-list", "--type", "delivery.telegram@1"]).len(), 4);
 
     // It ends with another agent's message: one typed response under it, read back, and nothing in Telegram.
     let order: Vec<&str> = steps.iter().rev().take(6).map(|step| step["step"].as_str().unwrap()).collect();
@@ -65,19 +65,43 @@ fn the_demonstration_tells_only_what_its_store_holds() {
     let read = steps.iter().find(|step| step["step"] == "read").unwrap();
     assert_eq!((&read["requests"], &read["telegramMessages"]), (&1.into(), &0.into()));
 
-    // The suggestion waits, and the memory is what it was.
     let step = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
+    assert_eq!(step("history")["call"], "request_memory_change");
+    assert!(steps.iter().filter(|step| step["step"] == "bot").all(|step| step["requests"] == 1));
+
+    // The suggestion was shown before it was accepted, and the word, the file and the receipt are one chain.
+    let place = |name: &str| steps.iter().position(|step| step["step"] == name).unwrap();
+    let story = ["proposal", "history", "diff", "decide", "written", "notice", "known"].map(place);
+    assert!(story.is_sorted(), "{story:?}");
+    assert!(step("diff")["diff"].as_str().unwrap().ends_with("\n+- Lives in Lisbon.\n"));
     let proposals = look(&["proposal-list"]);
     assert_eq!(proposals.len(), 1);
     assert_eq!(
         (&proposals[0]["id"], &proposals[0]["state"]),
-        (&step("proposal")["proposal"], &"undecided".into())
+        (&step("proposal")["proposal"], &"projected".into())
     );
-    assert!(step("diff")["diff"].as_str().unwrap().ends_with("\n+- Lives in Lisbon.\n"));
-    assert_eq!(step("history")["call"], "request_memory_change");
+    let one = |event_type: &str| {
+        let events = look(&["event-list", "--type", event_type]);
+        assert_eq!(events.len(), 1, "{event_type}");
+        events[0].clone()
+    };
+    let decision = one("agent.proposal.decision@1");
+    let receipt = one("agent.memory-change.materialized@1");
+    assert_eq!(
+        (&decision["id"], &decision["parentId"]),
+        (&step("decide")["event"], &step("proposal")["proposal"])
+    );
+    assert_eq!(
+        (&receipt["id"], &receipt["parentId"]),
+        (&step("written")["receipt"], &step("decide")["event"])
+    );
     let memory = fs::read_to_string(home.join("context/memory.md")).unwrap();
-    assert!(!memory.contains("Lisbon"), "{memory}");
-    assert!(steps.iter().filter(|step| step["step"] == "bot").all(|step| step["requests"] == 1));
+    assert!(memory.ends_with("\n- Lives in Lisbon.\n"), "{memory}");
+    assert_eq!(step("written")["bytes"], memory.len());
+    let known = look(&["context-show", step("known")["run"].as_str().unwrap()]);
+    let named = known[0]["manifest"]["documents"].as_array().unwrap().iter();
+    let named: Vec<&Value> = named.map(|document| &document["versionId"]).collect();
+    assert!(named.contains(&&step("written")["version"]), "{named:?}");
 }
 
 #[test]
@@ -98,8 +122,12 @@ fn the_demonstration_prints_where_to_look_and_leaves_its_home() {
         "receipt",
         "status",
         "event-list",
+        "lineage evt_",
         "nothing in memory.md has changed yet",
         "+- Lives in Lisbon.",
+        "accepted by alex (demo)",
+        "Memory updated.",
+        "In Lisbon.",
     ] {
         assert!(printed.contains(word), "{word}: {printed}");
     }
