@@ -446,8 +446,10 @@ fn temporary_name(decision: &EventId) -> String {
     format!("{TEMPORARY_PREFIX}{decision}{TEMPORARY_SUFFIX}")
 }
 
-const TEMPORARY_PREFIX: &str = ".thought-";
-const TEMPORARY_SUFFIX: &str = ".tmp";
+/// What the name of a temporary file begins with; the decision follows.
+pub const TEMPORARY_PREFIX: &str = ".thought-";
+/// What it ends in.
+pub const TEMPORARY_SUFFIX: &str = ".tmp";
 
 fn resolution(decided: &Decided<MemoryChange>) -> Resolution {
     Resolution { proposal: decided.chain().id().clone(), decision: decided.decision().id().clone() }

@@ -1,5 +1,8 @@
 //! `doctor`: looks at everything that `serve` needs, and says of each what is wrong and what to do. It makes no model
-//! request and changes nothing.
+//! request and changes nothing; `--clear-lock` alone does, after a person's yes.
+
+mod context;
+pub mod lock;
 
 use serde_json::{Value, json};
 use thought_broker::{ModelListing, Reachability};
@@ -81,7 +84,10 @@ pub async fn run(home: &Home, printer: Printer) -> Result<(), Failure> {
         check_declarations(home, reader, &mut report).await;
     }
     check_jail(home, &mut report);
-    check_context(home, &mut report);
+    context::check(home, &mut report);
+    if let Some(reader) = &reader {
+        context::check_waiting(home, reader, &mut report).await;
+    }
     for (name, provider) in &home.config.provider {
         check_provider(home, name, provider, &mut report).await;
     }
@@ -274,24 +280,6 @@ fn check_jail(home: &Home, report: &mut Report) {
         };
         let name = format!("  {}", layer.stage.name());
         report.machine(&name, state, text, layer.hint().map(str::to_owned));
-    }
-}
-
-fn check_context(home: &Home, report: &mut Report) {
-    let most = usize::try_from(home.config.context.max_file_bytes).unwrap_or(usize::MAX);
-    for file in ["identity.md", "memory.md"] {
-        let path = home.config.context.root.join(file);
-        match home::read_below(&home.path, &path, most) {
-            Ok(bytes) => match thought_contract::frontmatter::read(&bytes) {
-                Ok(_) => report.add("context", State::Ok, format!("{file}, {} bytes", bytes.len()), None),
-                Err(error) => {
-                    let text = format!("{file} is no memory target: {}", error.reason());
-                    let hint = Some("it begins with --- and a line id: …, then ---".to_owned());
-                    report.add("context", State::Warn, text, hint);
-                }
-            },
-            Err(failure) => report.failure("context", failure),
-        }
     }
 }
 

@@ -69,28 +69,49 @@ impl Binary {
         Self { path: path.into(), env: BTreeMap::new() }
     }
 
-    /// Starts it.
+    /// Starts it without an input.
     ///
     /// # Panics
     /// When it cannot be started.
     #[must_use]
     pub fn spawn(&self, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Running {
+        self.spawn_with(arguments, Stdio::null(), stdout, stderr)
+    }
+
+    fn spawn_with(&self, arguments: &[&str], stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Running {
         #[expect(clippy::disallowed_methods, reason = "the binary under test is started here, from outside")]
         let mut command = Command::new(&self.path);
         command.args(arguments).env_clear().envs(&self.env);
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
         Running(command.spawn().unwrap())
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end without an input.
     ///
     /// # Panics
     /// When it does not end within the bound.
     pub fn run(&self, arguments: &[&str]) -> Done {
+        self.run_with(arguments, Stdio::null())
+    }
+
+    /// Runs it to its end with this on its stdin.
+    ///
+    /// # Panics
+    /// As [`Binary::run`].
+    pub fn run_answering(&self, arguments: &[&str], answer: &str) -> Done {
+        use std::io::{Seek, SeekFrom, Write};
+        let mut stdin = tempfile::tempfile().unwrap();
+        stdin.write_all(answer.as_bytes()).unwrap();
+        stdin.seek(SeekFrom::Start(0)).unwrap();
+        self.run_with(arguments, Stdio::from(stdin))
+    }
+
+    fn run_with(&self, arguments: &[&str], stdin: Stdio) -> Done {
         let out = tempfile::tempfile().unwrap();
         let err = tempfile::tempfile().unwrap();
-        let mut child = self.spawn(
+        let mut child = self.spawn_with(
             arguments,
+            stdin,
             Stdio::from(out.try_clone().unwrap()),
             Stdio::from(err.try_clone().unwrap()),
         );

@@ -6,6 +6,7 @@ mod configuration;
 mod dark;
 mod declarations;
 mod demo;
+mod doctor;
 mod homes;
 
 /// The binary under test.
