@@ -12,7 +12,10 @@ use thought_store_sqlite::{OpenOptions, SqliteStore};
 
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::blobs::HomeBlobs;
-use crate::command::{completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail, proposals, review, runs, status, verify};
+use crate::command::{
+    completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail,
+    proposals, review, runs, status, verify,
+};
 use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::{self, Home};
@@ -134,10 +137,10 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::EventShow { id, acknowledge } => {
             events::show(reader, printer, &id, consent(acknowledge)).await
         }
-        Command::Review { actor, acknowledge } => {
-            let options = review::Options { consent: consent(acknowledge), actor };
-            review::run(home, store, printer, options).await
-        }
+        command @ (Command::Review { .. }
+        | Command::ProposalList { .. }
+        | Command::ProposalShow { .. }
+        | Command::JudgmentList { .. }) => suggested(home, store, printer, command).await,
         command @ (Command::ProposalDecision(_)
         | Command::ProposalProject { .. }
         | Command::ProposalRepropose(_)
@@ -145,10 +148,6 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         command @ (Command::JudgmentRelease { .. }
         | Command::PrivateTrainingExport { .. }
         | Command::TrainingExport { .. }) => training(home, store, printer, command).await,
-        Command::JudgmentList { after, page, acknowledge } => {
-            let options = judgments::ListOptions { after, limit: page.limit, content: content(acknowledge) };
-            judgments::list(reader, printer, options).await
-        }
         Command::Lineage { id } => lineage::show(reader, printer, &id).await,
         Command::RunList { agent, state, after, page } => {
             runs::list(reader, printer, runs::ListOptions { agent, state, after, limit: page.limit }).await
@@ -159,13 +158,6 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::ContextShow { run, acknowledge } => {
             let images = images(home)?;
             context::show((reader, &*images), printer, &run, consent(acknowledge)).await
-        }
-        Command::ProposalList { state, kind, after, page } => {
-            let options = proposals::ListOptions { state, kind, after, limit: page.limit };
-            proposals::list((reader, &SystemClock), printer, options).await
-        }
-        Command::ProposalShow { id, acknowledge } => {
-            proposals::show((reader, &*images(home)?, &SystemClock), printer, &id, consent(acknowledge)).await
         }
         Command::DeclarationList => declaration::list(home, reader, printer).await,
         Command::DeclarationActivate { file } => {
@@ -196,13 +188,38 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
     }
 }
 
+/// What waits for a person's word, and what came of earlier ones.
+async fn suggested(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    let reader = &store.reader();
+    match command {
+        Command::Review { actor, acknowledge } => {
+            let options = review::Options { consent: consent(acknowledge), actor };
+            review::run(home, store, printer, options).await
+        }
+        Command::JudgmentList { after, page, acknowledge } => {
+            let options = judgments::ListOptions { after, limit: page.limit, content: content(acknowledge) };
+            judgments::list(reader, printer, options).await
+        }
+        Command::ProposalList { state, kind, after, page } => {
+            let options = proposals::ListOptions { state, kind, after, limit: page.limit };
+            proposals::list((reader, &SystemClock), printer, options).await
+        }
+        Command::ProposalShow { id, acknowledge } => {
+            proposals::show((reader, &*images(home)?, &SystemClock), printer, &id, consent(acknowledge)).await
+        }
+        _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
 /// A person's word, for scripts.
 async fn word_of(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
     let word = Word::open(home, store, &images(home)?)?;
     let parts = (&store.reader(), &word);
     match command {
         Command::ProposalDecision(options) => decisions::decide(parts, printer, &options).await,
-        Command::ProposalProject { proposal } => decisions::project(parts, printer, proposal.as_deref()).await,
+        Command::ProposalProject { proposal } => {
+            decisions::project(parts, printer, proposal.as_deref()).await
+        }
         Command::ProposalRepropose(options) => decisions::repropose(parts, printer, &options).await,
         Command::ProposalRevert(options) => decisions::revert(parts, printer, &options).await,
         _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
@@ -264,8 +281,9 @@ pub fn quiet(home: &Home, package: &Package) -> Result<Vec<RoleLock>, Failure> {
             Taken::Ours(lock) => locks.push(lock),
             Taken::Held => {
                 let message = format!("the role {role} is at work on this home");
-                return Err(Failure::new(Exit::Conflict, "role-held", message)
-                    .hint("stop the thought serve or thought consume that holds it, activate, and start it again"));
+                return Err(Failure::new(Exit::Conflict, "role-held", message).hint(
+                    "stop the thought serve or thought consume that holds it, activate, and start it again",
+                ));
             }
         }
     }
