@@ -1,9 +1,10 @@
-//! Chores of the workspace: what CI checks, generated references, benches.
+//! Chores of the workspace: what CI checks, generated references, benches, soaks.
 
 mod bench;
 mod ci;
 mod house;
 mod reference;
+mod soak;
 
 use anyhow::{Result, bail};
 
@@ -16,12 +17,14 @@ fn main() -> Result<()> {
         Some("house") => house::check(),
         Some("reference") => reference::run(&rest),
         Some("bench") => bench::run(&rest),
+        Some("soak") => soak::run(&rest),
         _ => bail!(
-            "cargo xtask ci|house|reference [--check]|bench\n\
+            "cargo xtask ci|house|reference [--check]|bench|soak\n\
              ci         everything that CI checks\n\
              house      which room may link which\n\
              reference  write docs/reference from the command line's own definition; --check compares\n\
-             bench      print the figures of a release build"
+             bench      print the figures of a release build\n\
+             soak       5,000 materializations beside somebody who swaps and saves: --rounds N of each of 5 kinds, --seed N"
         ),
     }
 }

@@ -1,4 +1,6 @@
 //! The materializer beside somebody who swaps and saves, and beside its like.
+//!
+//! `cargo xtask soak` runs the same rounds, more of them and at a pace of its own seed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use thought_authority::materialize::NoCrashPoints;
@@ -34,12 +37,13 @@ impl Meddler {
 
     /// Exchanges two names, an even number of times in all.
     fn swap(a: PathBuf, b: PathBuf) -> Self {
+        let mut pace = Pace::of_this_run();
         Self::start(move || {
             for _ in 0..2 {
                 while renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).is_err() {}
                 std::thread::yield_now();
             }
-            std::thread::sleep(std::time::Duration::from_micros(300));
+            pace.pause(Duration::from_micros(300));
         })
     }
 }
@@ -54,7 +58,34 @@ impl Drop for Meddler {
     }
 }
 
+/// Rounds of one kind of meddling, where nobody asked for more.
 const ROUNDS: i64 = 100;
+
+/// A number that a soak asks for.
+fn asked<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var_os(name)?.into_string().unwrap();
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+fn round_count() -> i64 {
+    asked("THOUGHT_SOAK_ROUNDS").unwrap_or(ROUNDS)
+}
+
+/// Pauses around a length, in an order that a seed gives.
+struct Pace(u64);
+
+impl Pace {
+    fn of_this_run() -> Self {
+        Self(asked::<u64>("THOUGHT_SOAK_SEED").unwrap_or(1).max(1))
+    }
+
+    fn pause(&mut self, around: Duration) {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        std::thread::sleep(around * u32::try_from(self.0 % 200).unwrap() / 100);
+    }
+}
 
 /// Materializes again and again while somebody meddles; every outcome is one or the other, and the receipts agree.
 async fn rounds(world: &World, first: i64, count: i64) -> usize {
@@ -72,6 +103,7 @@ async fn rounds(world: &World, first: i64, count: i64) -> usize {
         }
     }
     assert_eq!(world.side.receipts().await.len() - before, materialized);
+    println!("{materialized} of {count} written, each with its receipt; the others were told why not");
     materialized
 }
 
@@ -80,12 +112,12 @@ async fn swaps_of_the_file_and_the_root_for_links_let_no_byte_outside() {
     let world = World::new().await;
     symlink(world.home().join("outside/memory.md"), world.context(".spare")).unwrap();
     let file = Meddler::swap(world.context("memory.md"), world.context(".spare"));
-    rounds(&world, 1, ROUNDS).await;
+    rounds(&world, 1, round_count()).await;
     drop(file);
     world.outside_is_as_it_was();
     symlink(world.home().join("outside"), world.home().join("spare")).unwrap();
     let root = Meddler::swap(world.home().join("context"), world.home().join("spare"));
-    rounds(&world, 1_000, ROUNDS).await;
+    rounds(&world, 1 + round_count(), round_count()).await;
     drop(root);
     world.outside_is_as_it_was();
     assert!(world.memory().starts_with(MEMORY));
@@ -99,7 +131,7 @@ async fn swaps_of_a_folder_on_the_way_to_the_root_let_no_byte_outside() {
     fs::write(world.home().join("outside-too/context/memory.md"), MEMORY).unwrap();
     symlink(world.home().join("outside-too"), world.home().join("spare")).unwrap();
     let parent = Meddler::swap(world.home().join("deep"), world.home().join("spare"));
-    rounds(&world, 1, ROUNDS).await;
+    rounds(&world, 1, round_count()).await;
     drop(parent);
     let outside = world.home().join("outside-too/context");
     assert_eq!(fs::read_to_string(outside.join("memory.md")).unwrap(), MEMORY);
@@ -112,15 +144,17 @@ async fn no_save_of_an_editor_is_lost_beside_two_hundred_materializations() {
     let saved = Arc::new(AtomicU64::new(0));
     let (path, spare) = (world.context("memory.md"), world.context("memory.md.swp"));
     let its = saved.clone();
+    let mut pace = Pace::of_this_run();
     let editor = Meddler::start(move || {
         let n = its.load(Ordering::Acquire) + 1;
         fs::write(&spare, format!("---\nid: memory\n---\nsave {n}\n")).unwrap();
         fs::rename(&spare, &path).unwrap();
         its.store(n, Ordering::Release);
-        std::thread::sleep(std::time::Duration::from_millis(7));
+        // Long enough that some rounds come between two saves, and short enough that others do not.
+        pace.pause(Duration::from_millis(40));
     });
-    rounds(&world, 1, ROUNDS).await;
-    rounds(&world, 1_000, ROUNDS).await;
+    rounds(&world, 1, round_count()).await;
+    rounds(&world, 1 + round_count(), round_count()).await;
     drop(editor);
     // The newest save stands, with at most what was appended to it afterwards.
     let last = saved.load(Ordering::Acquire);

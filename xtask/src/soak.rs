@@ -1,0 +1,55 @@
+//! The long version of the materializer's races: the tests' own rounds, more of them, at a pace of a seed.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Rounds of each kind of meddling; there are [`KINDS`].
+const ROUNDS: u64 = 1_000;
+/// Swaps of the file, of the root and of a folder on the way to it, and twice an editor that saves.
+const KINDS: u64 = 5;
+/// Most rounds: the store of one run holds them all.
+const ROUNDS_MAX: u64 = 2_000;
+
+/// Runs it: `--rounds N` of each kind, `--seed N` for the pace.
+///
+/// # Errors
+/// When a round lost a byte, or an argument is none.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let rounds = number(arguments, "--rounds")?.unwrap_or(ROUNDS);
+    let seed = number(arguments, "--seed")?.unwrap_or(1);
+    if !(1..=ROUNDS_MAX).contains(&rounds) {
+        bail!("--rounds is from 1 to {ROUNDS_MAX}");
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a chore starts cargo; the product starts nothing this way"
+    )]
+    let mut command = Command::new(cargo);
+    command
+        .args(["test", "--package", "thought-authority", "--test", "word", "--", "--nocapture"])
+        .args(["--exact", "races::swaps_of_the_file_and_the_root_for_links_let_no_byte_outside"])
+        .args(["races::swaps_of_a_folder_on_the_way_to_the_root_let_no_byte_outside"])
+        .args(["races::no_save_of_an_editor_is_lost_beside_two_hundred_materializations"])
+        .env("THOUGHT_SOAK_ROUNDS", rounds.to_string())
+        .env("THOUGHT_SOAK_SEED", seed.to_string());
+    let began = std::time::Instant::now();
+    let status = command.status().context("start the soak")?;
+    if !status.success() {
+        bail!("the soak of seed {seed} failed");
+    }
+    let (count, seconds) = (rounds * KINDS, began.elapsed().as_secs());
+    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
+    {
+        println!("{count} materializations in {seconds} s, seed {seed}: no byte outside, no save lost");
+    }
+    Ok(())
+}
+
+/// The number behind a name.
+fn number(arguments: &[String], name: &str) -> Result<Option<u64>> {
+    let Some(at) = arguments.iter().position(|argument| argument == name) else { return Ok(None) };
+    let text = arguments.get(at + 1).with_context(|| format!("{name} wants a number"))?;
+    Ok(Some(text.parse().with_context(|| format!("{name} wants a number"))?))
+}
