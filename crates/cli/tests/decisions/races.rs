@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use thought_testkit::home::Home;
 use thought_testkit::run::Done;
+use thought_testkit::world::{Speaks, World};
 
 use crate::template::LINE;
 use crate::world::{
@@ -174,4 +175,37 @@ async fn projectors_at_once_leave_one_receipt_a_decision() {
     assert_eq!((receipts(&home).len(), failures(&home)), (1, vec!["stale-base".to_owned(); 4]));
     assert_eq!(memory_of(&home), appended(&base, "- fact 1"), "the oldest goes first");
     assert!(home.json(&["proposal-project"]).exit(0).stdout.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_serve_that_projects_too_each_word_has_one_outcome() {
+    let (home, ids) = five().await;
+    let base = memory_of(&home);
+    let world = World::around(home, Speaks::Anthropic, None).await;
+    let serve = world.serve();
+    let home = &world.home;
+    // All five at once: whoever is first writes, and every process tells what became of its own.
+    let commands: Vec<_> = ids.iter().map(|id| owned(&word(id, "accept", &[]))).collect();
+    let done = at_once(home, &commands);
+    let written: Vec<_> = done.iter().filter(|done| done.code == Some(0)).collect();
+    let stale = done.iter().filter(|done| done.code == Some(6));
+    let stale = stale.filter(|done| done.object()["reason"] == "stale-base").count();
+    assert_eq!((written.len(), stale), (1, 4), "{done:?}");
+    assert_eq!(written[0].object()["status"], "materialized");
+    let n = ids.iter().position(|id| written[0].object()["proposal"] == **id).unwrap() + 1;
+    let mut expected = appended(&base, &format!("- fact {n}"));
+    assert_eq!(memory_of(home), expected);
+    // And one after the other, on whatever stands then.
+    for (place, id) in ids.iter().enumerate().filter(|(place, _)| *place + 1 != n) {
+        let again = home.object(&["proposal-repropose", id]);
+        let told = decide(home, again["proposal"].as_str().unwrap(), "accept", &[]).exit(0).object();
+        assert_eq!(told["status"], "materialized");
+        expected = appended(&expected, &format!("- fact {}", place + 1));
+        assert_eq!(memory_of(home), expected);
+    }
+    serve.stop();
+    assert_eq!(
+        (receipts(home).len(), failures(home), decisions(home).len()),
+        (5, vec!["stale-base".to_owned(); 4], 9)
+    );
 }
