@@ -410,4 +410,7 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         output: PathBuf,
     },
+    /// Print which command appends which events
+    #[command(hide = true)]
+    Appends,
 }

@@ -22,7 +22,7 @@ use crate::home::{self, Home};
 use crate::lock::{self, RoleLock, Taken};
 use crate::print::{Consent, Content, Printer};
 use crate::word::Word;
-use crate::{backup, demo, doctor, init, jail, logging, serve};
+use crate::{appends, backup, demo, doctor, init, jail, logging, serve};
 
 /// The machine's clock: the one place that asks for the time of day.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,6 +69,7 @@ pub fn run(cli: Cli, printer: Printer) -> Result<(), Failure> {
             printer.remark(&format!("wrote {count} pages to {}", output.display()));
             Ok(())
         }
+        Command::Appends => appends::print(printer),
         Command::Demo => demo::run(&global, printer),
         Command::Restore { input } => {
             logging::start(global.log_level.unwrap_or_default(), global.log_format.unwrap_or_default());
@@ -177,6 +178,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         Command::Scan => serve::scan_once(home, store, printer).await,
         // The rest is served before a store is opened.
         Command::Init { .. }
+        | Command::Appends
         | Command::Demo
         | Command::Restore { .. }
         | Command::Serve

@@ -1,6 +1,7 @@
 //! The command line of thought stream: arguments, configuration, printing, and the composition in which ports meet
 //! adapters. A library beside the binary of one line, so that its parts can be tested.
 
+pub mod appends;
 pub mod args;
 pub mod backup;
 pub mod blobs;

@@ -38,7 +38,7 @@ pub fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
         pages.push((format!("{name}.1"), bytes));
         Ok(())
     };
-    for command in root.get_subcommands() {
+    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = format!("thought-{}", command.get_name());
         let display: &'static str = Box::leak(name.clone().into_boxed_str());
         render(name, command.clone().name(display))?;
