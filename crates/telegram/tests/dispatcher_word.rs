@@ -1,5 +1,7 @@
 //! What a chat hears of a person's own word: corrections, what the memory holds now, and what waits for a decision.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 mod world;
 
 use std::collections::BTreeSet;

@@ -14,17 +14,17 @@ use crate::limits::{CHATS_AT_ONCE_MAX, DELIVERIES_WAITING_MAX};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     /// From its event, which stands at this position.
-    AtEvent {
+    Event {
         /// The event's position.
         position: u64,
     },
     /// From a correction that matched nothing, which has this place among them.
-    AtRefusal {
+    Refusal {
         /// The place.
         ordinal: u64,
     },
     /// In the middle: this chunk stands there, and was certainly not sent.
-    AtChunk {
+    Chunk {
         /// The chunk.
         ordinal: u32,
         /// Where it stands.
@@ -170,14 +170,14 @@ mod tests {
             to: Destination { chat: ChatId(chat), thread: None, answers: None },
             body: Body::Notice(Notice::RunFailed),
         };
-        Job { letter, begin: Begin::AtEvent { position }, event: None }
+        Job { letter, begin: Begin::Event { position }, event: None }
     }
 
     fn next(board: &mut Board) -> Option<(i64, u64)> {
         let job = board.next()?;
         match job.begin {
-            Begin::AtEvent { position } => Some((job.letter.to.chat.0, position)),
-            Begin::AtRefusal { .. } | Begin::AtChunk { .. } => None,
+            Begin::Event { position } => Some((job.letter.to.chat.0, position)),
+            Begin::Refusal { .. } | Begin::Chunk { .. } => None,
         }
     }
 

@@ -135,13 +135,13 @@ impl Desk {
         let rendered = render(&job.letter, &event).map_err(LetterError::from)?;
         let mut parcel = Parcel { letter: &job.letter, event: &event, rendered, done: Vec::new() };
         let first = match job.begin {
-            begin @ (Begin::AtEvent { .. } | Begin::AtRefusal { .. }) => {
+            begin @ (Begin::Event { .. } | Begin::Refusal { .. }) => {
                 if !self.open(&parcel, begin, progress, stop).await? {
                     return Ok(End::Known);
                 }
                 0
             }
-            Begin::AtChunk { ordinal, from } => {
+            Begin::Chunk { ordinal, from } => {
                 let row = self.row(&job.letter).await?;
                 let first = usize::try_from(ordinal).unwrap_or(usize::MAX);
                 resume(&mut parcel, &row, first)?;
@@ -195,7 +195,7 @@ impl Desk {
         progress: &Progress,
         stop: &Stop,
     ) -> Result<bool, DeliverError> {
-        let (Begin::AtEvent { position } | Begin::AtRefusal { ordinal: position }) = begin else {
+        let (Begin::Event { position } | Begin::Refusal { ordinal: position }) = begin else {
             return Ok(true);
         };
         let Letter { cause, kind, to, .. } = parcel.letter;
@@ -207,7 +207,7 @@ impl Desk {
         let open = async || {
             let cursor = progress.cursor_without(position);
             match begin {
-                Begin::AtRefusal { .. } => {
+                Begin::Refusal { .. } => {
                     self.ledger.open_refusal(cause.clone(), place, lengths.clone(), cursor).await
                 }
                 _ => self.ledger.open(cause.clone(), *kind, place, lengths.clone(), cursor).await,

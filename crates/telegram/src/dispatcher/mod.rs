@@ -209,7 +209,7 @@ impl Dispatcher {
         let channel = self.desk.ledger.channel();
         match letters_of(&self.desk.reader, channel, &event).await {
             Ok(letters) => {
-                let begin = Begin::AtChunk { ordinal, from };
+                let begin = Begin::Chunk { ordinal, from };
                 let letter = letters.into_iter().find(|letter| letter.kind == row.kind);
                 Ok(letter.map(|letter| Job { letter, begin, event: None }))
             }
@@ -271,8 +271,8 @@ impl Dispatcher {
 
     fn start(&self, shift: &mut Shift, job: Job, stop: &Stop) {
         let progress = match job.begin {
-            Begin::AtRefusal { .. } => shift.refusals.clone(),
-            Begin::AtEvent { .. } | Begin::AtChunk { .. } => shift.progress.clone(),
+            Begin::Refusal { .. } => shift.refusals.clone(),
+            Begin::Event { .. } | Begin::Chunk { .. } => shift.progress.clone(),
         };
         let (desk, stop) = (Arc::clone(&self.desk), stop.clone());
         let chat = job.letter.to.chat;
@@ -282,7 +282,7 @@ impl Dispatcher {
                 Ok(end) => tracing::debug!(%cause, ?end, "work on a delivery ended"),
                 Err(error) => {
                     tracing::error!(%cause, error = %error, "work on a delivery ended early");
-                    if let (Begin::AtEvent { position }, DeliverError::Letter(LetterError::Payload(_))) =
+                    if let (Begin::Event { position }, DeliverError::Letter(LetterError::Payload(_))) =
                         (begin, &error)
                     {
                         desk.unreadable(&cause).await;
@@ -327,7 +327,7 @@ impl Dispatcher {
         match letter_of(&desk.reader, desk.ledger.channel(), desk.switches, &event).await {
             Ok(Some(letter)) => {
                 shift.progress.add(position);
-                let begin = Begin::AtEvent { position };
+                let begin = Begin::Event { position };
                 shift.board.push(Job { letter, begin, event: Some(event) });
             }
             Ok(None) => shift.skip(position),

@@ -42,10 +42,8 @@ impl Dispatcher {
     pub async fn retry(&self, cause: &EventId, stop: &Stop) -> Result<DeliveryState, OperatorError> {
         let (letter, ordinal) = self.uncertain(cause).await?;
         // Chunks are counted in 32 bits, so their places fit.
-        let begin = Begin::AtChunk {
-            ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX),
-            from: ChunkState::Uncertain,
-        };
+        let begin =
+            Begin::Chunk { ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX), from: ChunkState::Uncertain };
         let job = Job { letter: letter.clone(), begin, event: None };
         self.desk.deliver(job, &Progress::default(), stop).await?;
         Ok(self.desk.row(&letter).await?.state)

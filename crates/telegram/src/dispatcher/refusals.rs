@@ -25,7 +25,7 @@ impl Dispatcher {
             match letter {
                 Ok(Some(letter)) => {
                     shift.refusals.add(row.ordinal);
-                    let begin = Begin::AtRefusal { ordinal: row.ordinal };
+                    let begin = Begin::Refusal { ordinal: row.ordinal };
                     shift.board.push(Job { letter, begin, event: None });
                 }
                 Ok(None) => {
