@@ -386,6 +386,10 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         input: PathBuf,
     },
+    /// Have Telegram post updates to the public address of [telegram.webhook]
+    TelegramWebhookSet,
+    /// Have Telegram keep updates for polling; those that wait are kept
+    TelegramWebhookDelete,
     /// Send an uncertain delivery again, from the chunk of which nobody knows; it may be read twice
     DeliveryRetry {
         /// The delivery: its output event, or a unique beginning of it

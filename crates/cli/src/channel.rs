@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thought_store::Store;
-use thought_telegram::client::BotClient;
+use thought_telegram::client::{BotClient, ClientError};
 use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts};
 use thought_telegram::ids::ChatId;
 use thought_telegram::notices::Switches;
@@ -14,7 +14,7 @@ use crate::command::status::channel_source;
 use crate::compose::SystemClock;
 use crate::config::Telegram;
 use crate::doctor;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
 use crate::secrets::{self, Secret};
 
@@ -40,6 +40,22 @@ pub fn client(home: &Home) -> Result<Arc<BotClient>, Failure> {
             .hint("export it, or set token_file in [telegram]")),
         Secret::NotNamed => Err(Failure::refused("no-token", "telegram: no token is named")
             .hint("set token_env or token_file in [telegram]")),
+    }
+}
+
+/// A call to the Bot API that did not come about, as a command says it.
+pub fn call_failure(error: &ClientError) -> Failure {
+    let message = chain(error);
+    match error {
+        ClientError::Unauthorized => {
+            Failure::refused("token-refused", message).hint("ask @BotFather for the token")
+        }
+        ClientError::BadRequest { .. } | ClientError::Forbidden | ClientError::Conflict => {
+            Failure::refused("telegram-refused", message)
+        }
+        ClientError::RetryAfter { seconds } => Failure::new(Exit::Machine, "retry-after", message)
+            .hint(format!("Telegram asks to wait {seconds} s")),
+        _ => Failure::new(Exit::Machine, "telegram-unreachable", message),
     }
 }
 

@@ -16,3 +16,4 @@ pub mod review;
 pub mod runs;
 pub mod status;
 pub mod verify;
+pub mod webhook;

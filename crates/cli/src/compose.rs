@@ -14,7 +14,7 @@ use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::blobs::HomeBlobs;
 use crate::command::{
     completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail,
-    proposals, review, runs, status, verify,
+    proposals, review, runs, status, verify, webhook,
 };
 use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
@@ -105,6 +105,8 @@ fn in_home(global: &Global, printer: Printer, command: Command) -> Result<(), Fa
             doctor::lock::clear(&home, printer, yes)
         }
         Command::Doctor { who: false, .. } => block_on(doctor::run(&home, printer)),
+        Command::TelegramWebhookSet => block_on(webhook::set(&home, printer)),
+        Command::TelegramWebhookDelete => block_on(webhook::delete(&home, printer)),
         Command::DeclarationCheck { file } => declaration::check(&home, printer, &file),
         command => {
             let store = open_store(&home)?;
@@ -185,6 +187,8 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         | Command::Consume { .. }
         | Command::AgentSend(_)
         | Command::DeclarationCheck { .. }
+        | Command::TelegramWebhookSet
+        | Command::TelegramWebhookDelete
         | Command::Completions { .. }
         | Command::Man { .. } => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
     }

@@ -423,19 +423,38 @@ impl Telegram {
             );
         }
         if let Some(webhook) = &self.webhook {
-            if !webhook.path.starts_with('/') {
-                return bad("webhook.path", "wants a path that begins with /", None);
-            }
-            let loopback = ["http://127.", "http://localhost", "http://[::1]"];
-            if !webhook.public_url.starts_with("https://")
-                && !loopback.iter().any(|start| webhook.public_url.starts_with(start))
-            {
-                return bad("webhook.public_url", "wants https", None);
+            if let Err((key, problem)) = webhook.check() {
+                return bad(key, problem, None);
             }
         }
         Ok(())
     }
 }
+
+impl Webhook {
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        if !self.path.starts_with('/')
+            || !self.path.bytes().all(plain)
+            || self.path.len() > WEBHOOK_PATH_BYTES_MAX
+        {
+            return Err(("webhook.path", "wants a path of plain characters that begins with /"));
+        }
+        if !thought_telegram::client::is_public_url(&self.public_url) {
+            return Err((
+                "webhook.public_url",
+                "wants https://host with a path behind it (http on loopback alone)",
+            ));
+        }
+        if self.secret_env.is_some() && self.secret_file.is_some() {
+            return Err(("webhook.secret_file", "stands beside secret_env: keep one of them"));
+        }
+        Ok(())
+    }
+}
+
+/// The path of the webhook, bytes.
+const WEBHOOK_PATH_BYTES_MAX: usize = 256;
 
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
@@ -537,6 +556,16 @@ mod tests {
             ),
             ("[telegram]\napi_url = \"http://canary.example\"\n", "thought.toml:4: telegram.api_url"),
             ("[telegram]\nallowed_chats = [-5]\n", "thought.toml: telegram.allowed_users"),
+            (
+                "[telegram]\n[telegram.webhook]\nlisten = \"127.0.0.1:1\"\npath = \"/t\"\n\
+                 public_url = \"http://localhost.canary.example/\"\n",
+                "thought.toml:7: telegram.webhook.public_url",
+            ),
+            (
+                "[telegram]\n[telegram.webhook]\nlisten = \"127.0.0.1:1\"\npath = \"/t?canary\"\n\
+                 public_url = \"https://example.org/\"\n",
+                "thought.toml:6: telegram.webhook.path",
+            ),
             ("[sandbox]\nmode = \"canary\"\n", "thought.toml:4: this value is none of full"),
             ("[log]\nlevel = 5\n", "thought.toml:4: "),
             ("[agents.Canary]\nuid = 5\nsocket = \"/run/x\"\n", "thought.toml: agents names"),

@@ -12,7 +12,7 @@ use thought_store::row::EventFilter;
 use thought_telegram::client::{BotClient, ClientConfig, ClientError};
 
 use crate::command::declaration::differences;
-use crate::command::status;
+use crate::command::{status, webhook};
 use crate::compose;
 use crate::config::{Ingress, Provider};
 use crate::exit::{Exit, Failure, chain};
@@ -361,11 +361,17 @@ async fn check_telegram(home: &Home, report: &mut Report) {
     if telegram.ingress == Ingress::Poll {
         match client.get_webhook_info().await {
             Ok(info) if !info.url.is_empty() => {
-                let hint = Some("delete the webhook, or set ingress = \"webhook\"".to_owned());
+                let hint = Some("thought telegram-webhook-delete, or set ingress = \"webhook\"".to_owned());
                 report.add("telegram", State::Fail, "a webhook is set, so polling gets nothing", hint);
             }
             Ok(_) => {}
             Err(error) => report.add("telegram", State::Warn, chain(&error), None),
+        }
+    }
+    if telegram.ingress == Ingress::Webhook {
+        match webhook::standing(home, telegram, &client).await {
+            Ok(text) => report.add("telegram", State::Ok, text, None),
+            Err(failure) => report.failure("telegram", failure),
         }
     }
     if telegram.allowed_chats.is_empty() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use thought_protocol::Sensitive;
 
-use crate::config::{Provider, Telegram};
+use crate::config::{Provider, Telegram, Webhook};
 use crate::env;
 use crate::exit::Failure;
 use crate::home::{Home, read_regular, uid};
@@ -40,6 +40,14 @@ pub fn telegram_token(home: &Home, telegram: &Telegram) -> Result<Secret, Failur
         return Ok(Secret::Found(token.clone()));
     }
     named(home, telegram.token_env.as_deref(), telegram.token_file.as_deref())
+}
+
+/// The webhook's secret.
+///
+/// # Errors
+/// As [`provider_key`].
+pub fn webhook_secret(home: &Home, webhook: &Webhook) -> Result<Secret, Failure> {
+    named(home, webhook.secret_env.as_deref(), webhook.secret_file.as_deref())
 }
 
 fn named(home: &Home, variable: Option<&str>, file: Option<&Path>) -> Result<Secret, Failure> {

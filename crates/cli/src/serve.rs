@@ -179,7 +179,7 @@ fn announce(ready: &Ready, printer: Printer, took: Duration) -> Result<(), Failu
     printer.either(&value, || {
         let channel = match ingress {
             "poll" => format!("polling {source}"),
-            "webhook" => format!("webhook of {source} comes with a later version"),
+            "webhook" => format!("{source} by webhook"),
             _ => "no channel (telegram.ingress is off)".to_owned(),
         };
         let agents = ready.agents.len();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thought_protocol::Sensitive;
 
-pub use config::{BotToken, ClientConfig, ConfigError, Timeouts, check_api_url};
+pub use config::{BotToken, ClientConfig, ConfigError, Timeouts, check_api_url, is_public_url};
 pub use error::{ClientError, ConnectFailure, Delivery};
 
 use crate::entities::{Entity, Formatted};
@@ -37,6 +37,16 @@ pub struct RawUpdate {
     pub update_id: UpdateId,
     /// Its JSON.
     pub bytes: Vec<u8>,
+}
+
+impl RawUpdate {
+    /// An update of which only the number is looked at; `None` if it has none.
+    pub(crate) fn of(bytes: Vec<u8>) -> Option<Self> {
+        match serde_json::from_slice::<Numbered>(&bytes) {
+            Ok(Numbered { update_id }) => Some(Self { update_id, bytes }),
+            Err(_no_number) => None,
+        }
+    }
 }
 
 impl std::fmt::Debug for RawUpdate {
@@ -192,11 +202,8 @@ impl BotClient {
         updates
             .into_iter()
             .map(|raw| {
-                let text = String::from(Box::<str>::from(raw));
-                match serde_json::from_str::<Numbered>(&text) {
-                    Ok(Numbered { update_id }) => Ok(RawUpdate { update_id, bytes: text.into_bytes() }),
-                    Err(_no_number) => Err(ClientError::Malformed),
-                }
+                let bytes = String::from(Box::<str>::from(raw)).into_bytes();
+                RawUpdate::of(bytes).ok_or(ClientError::Malformed)
             })
             .collect()
     }

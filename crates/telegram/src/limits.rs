@@ -50,6 +50,24 @@ pub const POLL_SECONDS: u32 = 25;
 pub const BACKOFF_FIRST_MS: u64 = 500;
 /// Longest such pause, milliseconds.
 pub const BACKOFF_LONGEST_MS: u64 = 30_000;
+/// A post to the webhook, bytes: far beyond any one update. A longer one is not read.
+pub const WEBHOOK_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The head of a post to the webhook, bytes.
+pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Header fields of a post to the webhook.
+pub const WEBHOOK_HEADERS_MAX: usize = 64;
+/// Connections to the webhook at once; Telegram makes one, and whoever has no secret shall not take many.
+pub const WEBHOOK_CONNECTIONS_MAX: usize = 16;
+/// How long a head, and then a body, may take, milliseconds.
+pub const WEBHOOK_READ_MS: u64 = 10_000;
+/// How long a stop waits for posts on their way, milliseconds.
+pub const WEBHOOK_STOP_MS: u64 = 5_000;
+/// How often it is looked where Telegram posts to, as long as that is not here and once it is, milliseconds.
+pub const WEBHOOK_LOOK_MS: (u64, u64) = (15_000, 300_000);
+/// Pause after a connection could not be taken, milliseconds.
+pub const WEBHOOK_ACCEPT_PAUSE_MS: u64 = 100;
+/// The secret of the webhook, characters.
+pub const WEBHOOK_SECRET_BYTES_MAX: usize = 256;
 /// Refused chats that are remembered as named in the log.
 pub const REFUSED_CHATS_TOLD_MAX: usize = 8;
 /// Spooled updates that are looked at in one go.

@@ -7,12 +7,15 @@ use std::time::Duration;
 use thought_contract::event::SourceName;
 use thought_contract::run::RunState;
 use thought_store::Topics;
-use thought_store::handle::Reader;
+use thought_store::handle::{Reader, TelegramIngress};
 use thought_store::row::{RunFilter, RunRow};
+use thought_telegram::admit::Policy;
 use thought_telegram::client::BotClient;
 use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts};
 use thought_telegram::ids::{ChatId, ThreadId, UserId};
-use thought_telegram::ingress::{Allowed, ChannelState, PollOptions, Poller};
+use thought_telegram::ingress::{
+    Allowed, ChannelState, PollOptions, Poller, Reception, Webhook, WebhookPorts,
+};
 use thought_telegram::notices::Switches;
 use thought_telegram::spool::{PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::{Next, Stop};
@@ -22,6 +25,7 @@ use tokio::task::JoinSet;
 
 use super::Ready;
 use crate::command::status::{CHANNEL_PROBLEM, channel_source};
+use crate::command::webhook;
 use crate::compose::SystemClock;
 use crate::config::{Ingress, Telegram};
 use crate::doctor;
@@ -75,8 +79,12 @@ pub(super) fn start(ready: &Ready, tasks: &mut Tasks, stop: &Stop, own: Own) -> 
     if own.ingress && telegram.ingress != Ingress::Off {
         ready.blobs.sweep()?;
     }
-    if own.ingress && telegram.ingress == Ingress::Poll {
-        channel.ingress(tasks, stop);
+    if own.ingress {
+        match telegram.ingress {
+            Ingress::Poll => channel.poll(tasks, stop),
+            Ingress::Webhook => channel.webhook(tasks, stop)?,
+            Ingress::Off => {}
+        }
     }
     if own.dispatch {
         channel.dispatch(tasks, stop);
@@ -93,26 +101,61 @@ struct Channel<'a> {
 }
 
 impl Channel<'_> {
-    fn ingress(&self, tasks: &mut Tasks, stop: &Stop) {
-        let store = &self.ready.store;
-        let ingress = store.telegram_ingress(self.source.clone());
-        let allowed = Allowed {
+    fn poll(&self, tasks: &mut Tasks, stop: &Stop) {
+        let options = PollOptions::default();
+        let poller = Poller::new(self.client.clone(), self.handle(), self.allowed(), options);
+        self.spool(tasks, stop, poller.policy(), poller.state());
+        spawn(tasks, poller.run(stop.clone()));
+    }
+
+    /// Listens for Telegram's posts; without a secret nobody is listened to, and it says so.
+    fn webhook(&self, tasks: &mut Tasks, stop: &Stop) -> Result<(), Failure> {
+        let reception = webhook::reception(&self.ready.home, self.telegram)?;
+        if let Reception::Off(off) = &reception {
+            tracing::warn!(
+                target: "thought::serve",
+                code = off.code(),
+                "serve goes on without the webhook: set secret_env or secret_file in [telegram.webhook], then restart"
+            );
+        }
+        let ports =
+            WebhookPorts { client: self.client.clone(), ingress: self.handle(), allowed: self.allowed() };
+        let webhook = Webhook::new(ports, reception);
+        self.spool(tasks, stop, webhook.policy(), webhook.state());
+        spawn(tasks, webhook.run(stop.clone()));
+        Ok(())
+    }
+
+    fn handle(&self) -> TelegramIngress {
+        self.ready.store.telegram_ingress(self.source.clone())
+    }
+
+    fn allowed(&self) -> Allowed {
+        Allowed {
             chats: self.telegram.allowed_chats.iter().copied().map(ChatId).collect(),
             users: self.telegram.allowed_users.iter().copied().map(UserId).collect(),
-        };
-        let options = PollOptions::default();
-        let poller = Poller::new(self.client.clone(), ingress.clone(), allowed, options);
+        }
+    }
+
+    /// Turns what is spooled into events, however it came, and tells `status` of the channel's state.
+    fn spool(
+        &self,
+        tasks: &mut Tasks,
+        stop: &Stop,
+        policy: watch::Receiver<Option<Arc<Policy>>>,
+        state: watch::Receiver<ChannelState>,
+    ) {
+        let store = &self.ready.store;
         let ports = SpoolPorts {
             reader: store.reader(),
-            ingress,
+            ingress: self.handle(),
             incidents: store.incidents("telegram"),
             photos: PhotoPorts { client: self.client.clone(), blobs: Arc::new(self.ready.blobs.clone()) },
-            policy: poller.policy(),
+            policy,
             clock: Arc::new(SystemClock),
         };
         let spooler = Spooler::new(ports, SpoolOptions::new(self.switches));
-        spawn(tasks, tell_problem(self.ready.home.clone(), poller.state(), stop.clone()));
-        spawn(tasks, poller.run(stop.clone()));
+        spawn(tasks, tell_problem(self.ready.home.clone(), state, stop.clone()));
         spawn(tasks, spooler.run(stop.clone()));
     }
 

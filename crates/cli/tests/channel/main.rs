@@ -5,6 +5,7 @@
 
 mod deliveries;
 mod images;
+mod webhook;
 
 /// The binary under test.
 const THOUGHT: &str = env!("CARGO_BIN_EXE_thought");

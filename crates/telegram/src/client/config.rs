@@ -105,6 +105,11 @@ pub fn check_api_url(api_url: &str) -> Result<(), ConfigError> {
     ApiRoot::parse(api_url).map(|_root| ())
 }
 
+/// Whether this can be where Telegram posts to: https with nothing but a path behind the host, or http on loopback.
+pub fn is_public_url(url: &str) -> bool {
+    ApiRoot::parse(url).is_ok()
+}
+
 /// The root, checked.
 #[derive(Clone)]
 pub(super) struct ApiRoot {

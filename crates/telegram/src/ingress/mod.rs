@@ -8,11 +8,13 @@ mod gate;
 mod identity;
 mod poll;
 mod reduce;
+mod webhook;
 
 pub(crate) use gate::glimpsed_chat;
 pub use gate::{Sifted, sift};
 pub use identity::{Allowed, identify};
 pub use poll::{PollOptions, Poller};
+pub use webhook::{Off, Reception, SecretError, Webhook, WebhookPorts, WebhookSecret};
 
 /// How a side of the channel stands: for `status`, and for a person who wonders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +25,8 @@ pub enum ChannelState {
     Ok,
     /// It does not work at present, and is tried again.
     Problem {
-        /// Stable code: `webhook-set`, `other-poller`, `store`, or one of [`crate::client::ClientError::code`].
+        /// Stable code: `webhook-set`, `other-poller`, `webhook-not-set`, `webhook-elsewhere`, `webhook-not-heard`, those
+        /// of [`Off`], `store`, or one of [`crate::client::ClientError::code`].
         code: &'static str,
     },
 }

@@ -214,7 +214,7 @@ const fn behind(update: UpdateId) -> UpdateId {
 }
 
 /// Names a refused chat, unless it is among the last that were named: a stranger who writes on fills no log.
-fn name_refused(refused: &RefusedChat, policy: &Policy, told: &mut VecDeque<i64>) {
+pub(super) fn name_refused(refused: &RefusedChat, policy: &Policy, told: &mut VecDeque<i64>) {
     let RefusedChat { chat, kind } = refused;
     if told.contains(chat) {
         return;
