@@ -386,6 +386,12 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         input: PathBuf,
     },
+    /// Register the command menu with Telegram, and tell each admitted chat of it once
+    TelegramMenuRegister {
+        /// Tell no chat
+        #[arg(long)]
+        skip_help_notice: bool,
+    },
     /// Have Telegram post updates to the public address of [telegram.webhook]
     TelegramWebhookSet,
     /// Have Telegram keep updates for polling; those that wait are kept

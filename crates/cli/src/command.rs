@@ -10,6 +10,7 @@ pub mod export;
 pub mod judgments;
 pub mod lineage;
 pub mod mail;
+pub mod menu;
 pub mod proposals;
 pub mod resolve;
 pub mod review;

@@ -14,7 +14,7 @@ use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::blobs::HomeBlobs;
 use crate::command::{
     completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail,
-    proposals, review, runs, status, verify, webhook,
+    menu, proposals, review, runs, status, verify, webhook,
 };
 use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
@@ -170,6 +170,10 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
             let activator = store.activator();
             let handles = (reader, &activator);
             declaration::activate(printer, handles, &SystemClock, &package, (&file, &worker)).await
+        }
+        Command::TelegramMenuRegister { skip_help_notice } => {
+            let help = if skip_help_notice { menu::HelpNotice::Skip } else { menu::HelpNotice::Send };
+            menu::register(home, store, printer, help).await
         }
         Command::DeliveryRetry { id } => {
             delivery::say(home, store, printer, &id, delivery::Word::Again).await

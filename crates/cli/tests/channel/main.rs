@@ -5,6 +5,7 @@
 
 mod deliveries;
 mod images;
+mod menu;
 mod webhook;
 
 /// The binary under test.
