@@ -13,8 +13,8 @@ use thought_store_sqlite::{OpenOptions, SqliteStore};
 use crate::args::{Acknowledge, AgentSend, Cli, Command, Global};
 use crate::blobs::HomeBlobs;
 use crate::command::{
-    completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail,
-    menu, proposals, review, runs, status, verify, webhook,
+    completions, context, decisions, declaration, delivery, events, export, judgments, lineage, mail, menu,
+    proposals, review, runs, status, verify, webhook,
 };
 use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
