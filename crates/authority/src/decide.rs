@@ -275,11 +275,7 @@ impl Desk {
     /// [`DecideError`]; nothing was appended.
     pub async fn decide(&self, proposal: &EventId, submission: &Submission) -> Result<Recorded, DecideError> {
         let chain = self.verified(proposal).await?;
-        let standing = chain::decision_of(&self.reader, &chain).await?;
-        let base = match (&standing, &submission.expect_base) {
-            (None, Some(_)) => self.base_now(&chain).await?,
-            _ => BaseNow::NotAsked,
-        };
+        let (standing, base) = self.seen(&chain, submission).await?;
         let now = self.clock.now();
         let decision = HumanDecision::build(&chain, &self.operators, submission, &base, now)?;
         let follows = match submission.disposition {
@@ -301,6 +297,24 @@ impl Desk {
             submission_id: said.submission_id.clone(),
             novelty: appended.novelty,
         })
+    }
+
+    /// The decision that stands, and where the base does when there is none and somebody asked.
+    async fn seen(
+        &self,
+        chain: &Verified,
+        submission: &Submission,
+    ) -> Result<(Option<VerifiedDecision>, BaseNow), DecideError> {
+        let standing = chain::decision_of(&self.reader, chain).await?;
+        if standing.is_some() || submission.expect_base.is_none() {
+            return Ok((standing, BaseNow::NotAsked));
+        }
+        let base = self.base_now(chain).await;
+        // A base that moved by this very word, said by somebody else meanwhile, is no reason to refuse it.
+        match chain::decision_of(&self.reader, chain).await? {
+            Some(standing) => Ok((Some(standing), BaseNow::NotAsked)),
+            None => Ok((None, base?)),
+        }
     }
 
     async fn recorded(&self, chain: &Verified) -> Result<VerifiedDecision, DecideError> {

@@ -118,7 +118,8 @@ impl From<thought_store::StoreError> for Failure {
                 .hint("free some space on the disk that holds the home, then run the command again"),
             E::Newer { .. } => Self::refused("store-newer", message)
                 .hint("this home was used by a newer thought; install that version"),
-            E::Unreachable { .. } => Self::new(Exit::Machine, "store-unreachable", message),
+            E::Unreachable { .. } => Self::new(Exit::Machine, "store-unreachable", message)
+                .hint("see that the home lies on a disk that can be written, and what thought doctor says"),
             E::Role { .. } | E::Corrupt { .. } | E::Engine { .. } => {
                 Self::new(Exit::Internal, "store", message)
             }

@@ -64,6 +64,22 @@ async fn thirty_two_processes_with_one_word_converge_on_one_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_word_that_is_bound_to_what_was_shown_converges_all_the_same() {
+    for _ in 0..4 {
+        let (home, change) = three(CHANGE).await;
+        let base = memory_of(&home);
+        let shown = crate::template::row(&home, CHANGE, 0);
+        let (version, text) = (shown["target"]["versionId"].as_str(), shown["textSha256"].as_str());
+        let more = ["--expect-base", version.unwrap(), "--expect-sha256", text.unwrap()];
+        // The base moves by the very word that the others are about to say.
+        let commands = vec![owned(&word(&change, "accept", &more)); 12];
+        let won = winners(&at_once(&home, &commands));
+        assert_eq!((won.len(), decisions(&home).len(), receipts(&home).len()), (12, 1, 1), "{won:?}");
+        assert_eq!(memory_of(&home), appended(&base, LINE));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_thirty_two_processes_with_other_words_one_wins_and_the_others_conflict() {
     let (home, change) = three(CHANGE).await;
     let base = memory_of(&home);
@@ -208,4 +224,16 @@ async fn beside_a_serve_that_projects_too_each_word_has_one_outcome() {
         (receipts(home).len(), failures(home), decisions(home).len()),
         (5, vec!["stale-base".to_owned(); 4], 9)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_propose_the_same_again_make_one_proposal() {
+    let (home, ids) = five().await;
+    decide(&home, &ids[0], "accept", &[]).exit(0);
+    for arguments in [["proposal-repropose", &ids[1]], ["proposal-revert", &ids[0]]] {
+        let done = at_once(&home, &vec![owned(&arguments); 8]);
+        let told: Vec<Value> = done.into_iter().map(|done| done.exit(0).object()).collect();
+        assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
+    }
+    assert_eq!(home.events("operator.memory-change.proposed@1").len(), 2);
 }
