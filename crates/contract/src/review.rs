@@ -259,6 +259,13 @@ mod tests {
     }
 
     #[test]
+    fn a_correction_shows_what_the_answer_says_and_should_say() {
+        let review = Review::of_answer(("It is Tuesday.", "r"), "It is Monday.", Standing::Stale);
+        assert!(review.diff.expose().ends_with("\n-It is Monday.\n+It is Tuesday.\n"));
+        assert_eq!((review.text_length, &review.warnings[..]), (14, &[Warning::StaleBase][..]));
+    }
+
+    #[test]
     fn two_long_and_different_texts_are_shown_whole_and_not_compared() {
         let old: String = (0..DIFF_LINES_MAX).map(|number| format!("old {number}\n")).collect();
         let new: String = (0..DIFF_LINES_MAX).map(|number| format!("new {number}\n")).collect();

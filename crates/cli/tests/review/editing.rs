@@ -1,9 +1,14 @@
 //! The person's editor: its text is read once and shown before it counts, and whatever it does, no copy stays.
 
+use thought_fakes::Reply;
 use thought_testkit::wait_until;
+use thought_testkit::world::World;
 
+use crate::THOUGHT;
 use crate::person::Person;
-use crate::world::{decisions, editor, memory_of, private_folders, states, suggesting};
+use crate::world::{
+    calls, correction, decisions, editor, memory_of, private_folders, review_process, states, suggesting,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edited_text_is_shown_and_confirmed_before_it_is_decided() {
@@ -94,7 +99,7 @@ async fn an_interrupt_is_the_editors_and_what_a_killed_review_left_is_swept() {
     editor(&mut world.home, &format!("{script} exec sleep 60"));
     let mut person = Person::consenting(&world.home, &[]);
     person.sees("[q]uit  [?]");
-    let pid = review_process(&world.home.path.display().to_string());
+    let pid = review_process(&world.home);
     std::fs::write(world.home.folder.path().join("pid"), pid.to_string()).unwrap();
     person.types("e");
     let left = person.leaves();
@@ -103,7 +108,7 @@ async fn an_interrupt_is_the_editors_and_what_a_killed_review_left_is_swept() {
     // Killed, it leaves the copy, and the next review takes it away.
     let mut person = Person::consenting(&world.home, &[]);
     person.sees("[q]uit  [?]");
-    let pid = review_process(&world.home.path.display().to_string());
+    let pid = review_process(&world.home);
     std::fs::write(world.home.folder.path().join("pid"), pid.to_string()).unwrap();
     editor(&mut world.home, &script.replace("-TERM", "-KILL"));
     person.types("e");
@@ -114,14 +119,22 @@ async fn an_interrupt_is_the_editors_and_what_a_killed_review_left_is_swept() {
     assert!(private_folders(&world.home).is_empty() && decisions(&world.home).is_empty());
 }
 
-/// The review that works on a home.
-fn review_process(home: &str) -> u32 {
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_review = |pid: &u32| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&str> = line.split('\0').collect();
-        words.first() == Some(&crate::THOUGHT) && words.contains(&home) && words.contains(&"review")
-    };
-    pids.filter(is_review).last().unwrap()
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_is_edited_without_the_line_end_of_the_editor() {
+    let mut world = World::start(THOUGHT).await;
+    world.home.set("operator", "names", Some("[\"alex\"]"));
+    let says = |text: &str| Reply::Text(text.to_owned());
+    world.model.script(vec![says("It is Monday."), calls(vec![correction("latest", "It is Tuesday.")])]);
+    let serve = world.serve();
+    world.turn("What day is it?", 1).await;
+    world.turn("Wrong.", 2).await;
+    serve.stop();
+    editor(&mut world.home, "sed -i s/Tuesday/Friday/ \"$1\"");
+    let mut person = Person::consenting(&world.home, &[]);
+    person.sees("-It is Monday.");
+    person.presses_and_sees("e", "+It is Friday.");
+    person.presses_and_sees("y", "decided: edit, projected");
+    person.leaves();
+    let judgment = world.home.events("judgment.recorded@2").remove(0);
+    assert_eq!(judgment["payload"]["replacement"]["summary"], "It is Friday.");
 }

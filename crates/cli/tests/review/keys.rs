@@ -1,7 +1,11 @@
 //! What a key does and does not: a word falls by its own letter, after a yes, and nothing else decides.
 
+use rustix::process::{Pid, Signal, kill_process};
+use thought_testkit::world::World;
+
+use crate::THOUGHT;
 use crate::person::Person;
-use crate::world::{decisions, memory_of, states, suggesting};
+use crate::world::{calls, decisions, focus, memory, memory_of, review_process, states, suggesting};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn content_is_dark_without_a_yes_and_then_one_letter_accepts() {
@@ -82,4 +86,42 @@ async fn without_a_terminal_it_is_refused_with_the_way_for_scripts() {
     let mut person = Person::at(&world.home, &["--color", "never"]);
     person.sees("hint: ");
     assert_eq!(person.leaves().code, "3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asked_to_end_it_decides_nothing_and_gives_the_terminal_back() {
+    let world = suggesting(&["- Likes quetzals."]).await;
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut person = Person::consenting(&world.home, &[]);
+        person.sees("[q]uit  [?]");
+        let pid = i32::try_from(review_process(&world.home)).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, signal).unwrap();
+        let left = person.leaves();
+        assert!(left.code == "0" && left.mode.contains(" icanon"), "{} {}", left.code, left.mode);
+    }
+    assert!(decisions(&world.home).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_that_does_not_hold_is_told_and_nothing_is_decided_on_it() {
+    let world = World::start(THOUGHT).await;
+    world.home.set("operator", "names", Some("[\"alex\"]"));
+    world.model.script(vec![calls(vec![focus(), memory("- Likes quetzals.")])]);
+    let serve = world.serve();
+    world.turn("Go on.", 1).await;
+    serve.stop();
+    let store = rusqlite::Connection::open(world.home.below("thought.db")).unwrap();
+    store.execute_batch("DELETE FROM snapshots").unwrap();
+    drop(store);
+    let before = memory_of(&world.home);
+    let mut person = Person::consenting(&world.home, &["--color", "never"]);
+    person.sees("validate the chain: the snapshot does not hold");
+    for key in ["a", "e", "r", "p"] {
+        person.presses_and_sees(key, "hint: its evidence does not hold together");
+    }
+    person.presses("s");
+    let left = person.leaves();
+    // A focus waits for nobody, and never comes up.
+    assert!(!left.screen.contains("focus-declaration"), "{}", left.screen);
+    assert!(decisions(&world.home).is_empty() && memory_of(&world.home) == before);
 }

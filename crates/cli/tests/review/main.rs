@@ -1,6 +1,6 @@
 //! The review from outside: a person at a terminal, key by key, with the real binary on a terminal of its own.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 mod editing;
 mod hostile;

@@ -25,6 +25,18 @@ pub(crate) fn correction(target: &str, replacement: &str) -> (String, Value) {
     ("submit_correction".to_owned(), arguments)
 }
 
+pub(crate) fn focus() -> (String, Value) {
+    let declaration = json!({
+        "id": "ferry-news", "version": 1, "lineage": {"kind": "new"},
+        "scope": {"summary": "News on the ferries.", "includes": ["timetables"], "excludes": []},
+        "objective": "Notice when a ferry is late.",
+        "subscriptions": [{"eventType": "stream.thought.source.telegram.message@1", "source": "telegram:stream"}],
+        "budgets": {"maxEventsPerDay": 10, "maxInferenceRequestsPerDay": 1, "maxContextCharacters": 1000},
+        "requestedPermissions": ["read-events"], "retirement": {"kind": "after-days", "days": 30},
+    });
+    ("propose_focus".to_owned(), declaration)
+}
+
 pub(crate) fn calls(calls: Vec<(String, Value)>) -> Reply {
     Reply::Calls { text: None, calls }
 }
@@ -65,6 +77,19 @@ pub(crate) fn private_folders(home: &Home) -> Vec<String> {
     let entries = fs::read_dir(home.below("run")).unwrap().map(Result::unwrap);
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("review-")).collect()
+}
+
+/// The review that works on a home.
+pub(crate) fn review_process(home: &Home) -> u32 {
+    let home = argument(&home.path);
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_review = |pid: &u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&str> = line.split('\0').collect();
+        words.first() == Some(&THOUGHT) && words.contains(&home) && words.contains(&"review")
+    };
+    pids.filter(is_review).last().unwrap()
 }
 
 /// An editor that does what a shell script says; `$1` is the file.

@@ -2,16 +2,16 @@
 //!
 //! The only place that changes how a terminal behaves. It knows nothing of suggestions.
 
-use std::io::{self, IsTerminal, Stdin};
+use std::io::{self, IsTerminal};
+use std::os::fd::OwnedFd;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetwinsize,
     tcsetattr,
 };
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::pager::Window;
@@ -70,7 +70,6 @@ impl Signals {
 /// A terminal that gives keys.
 #[derive(Debug)]
 pub struct Terminal {
-    stdin: AsyncFd<Stdin>,
     before: Termios,
 }
 
@@ -86,8 +85,7 @@ impl Terminal {
     /// [`Failure`] when it is none, or does not take the mode.
     pub fn open() -> Result<Self, Failure> {
         let before = tcgetattr(io::stdin()).map_err(|errno| Failure::internal(&errno))?;
-        let stdin = AsyncFd::with_interest(io::stdin(), Interest::READABLE);
-        let terminal = Self { stdin: stdin.map_err(|error| Failure::internal(&error))?, before };
+        let terminal = Self { before };
         terminal.take_keys()?;
         Ok(terminal)
     }
@@ -141,25 +139,37 @@ impl Terminal {
     pub async fn key(&self, signals: &mut Signals) -> Result<Key, Failure> {
         tokio::select! {
             _ = signals.next() => Ok(Key::Interrupt),
-            key = self.typed() => key,
+            key = typed() => key,
         }
     }
+}
 
-    async fn typed(&self) -> Result<Key, Failure> {
-        loop {
-            let mut ready = self.stdin.readable().await.map_err(|error| Failure::internal(&error))?;
-            // A descriptor that others share is not made non-blocking: it is asked before it is read.
-            if !is_readable(ready.get_inner()) {
-                ready.clear_ready();
-                continue;
-            }
-            let mut bytes = [0_u8; KEY_BYTES_MAX];
-            return match rustix::io::read(ready.get_inner(), &mut bytes) {
-                Ok(length) => Ok(key_of(&bytes[..length])),
-                Err(Errno::INTR) => continue,
-                // The terminal is gone.
-                Err(_) => Ok(Key::EndOfInput),
-            };
+/// Waits for a key on a thread of its own, since a descriptor that others share is not made non-blocking.
+///
+/// Whoever stops waiting drops the guard, and the thread ends with the pipe.
+async fn typed() -> Result<Key, Failure> {
+    let (gone, guard) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Failure::internal(&errno))?;
+    let key = tokio::task::spawn_blocking(move || wait_and_read(&gone)).await;
+    drop(guard);
+    key.map_err(|error| Failure::internal(&error))
+}
+
+/// The next key of stdin; the end of input when the terminal, or whoever asked, is gone.
+fn wait_and_read(gone: &OwnedFd) -> Key {
+    let stdin = io::stdin();
+    loop {
+        let mut asked = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
+        match poll(&mut asked, None) {
+            Ok(_) if !asked[1].revents().is_empty() => return Key::EndOfInput,
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return Key::EndOfInput,
+        }
+        let mut bytes = [0_u8; KEY_BYTES_MAX];
+        match rustix::io::read(&stdin, &mut bytes) {
+            Ok(length) => return key_of(&bytes[..length]),
+            Err(Errno::INTR) => {}
+            Err(_) => return Key::EndOfInput,
         }
     }
 }
@@ -170,13 +180,6 @@ impl Drop for Terminal {
             tracing::debug!(%failure, "terminal mode not given back");
         }
     }
-}
-
-fn is_readable(stdin: &Stdin) -> bool {
-    let mut asked = [PollFd::new(stdin, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be asked is read, and says by itself what is wrong.
-    poll(&mut asked, Some(&now)).map_or(true, |ready| ready > 0)
 }
 
 /// What came in one piece, as a key. Only a character alone is one: arrows come as several, and so does a pasted text.
