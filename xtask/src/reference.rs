@@ -1,6 +1,7 @@
 //! Generated references: the command line's own definition as pages under `docs/reference`.
 //!
-//! The binary writes its manual pages; its help texts are gathered into one page. `--check` compares instead of writing.
+//! The binary writes its manual pages; its help texts are gathered into one page, and its table of what each command appends
+//! into another. `--check` compares instead of writing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let folder = root.join("docs");
     let binary = binary()?;
     let mut pages = vec![("reference/commands.md".to_owned(), commands(&binary)?)];
+    pages.push(("reference/appends.md".to_owned(), appends(&binary)?));
     pages.extend(manual(&binary)?);
     let mut stale = Vec::new();
     for (name, text) in pages {
@@ -67,6 +69,34 @@ fn commands(binary: &Path) -> Result<String> {
     for command in names(&top) {
         page.push_str(&format!("\n## {command}\n\n```text\n{}```\n", help(binary, &[&command])?));
     }
+    Ok(page)
+}
+
+/// The table of what each command appends, as the binary holds it.
+#[expect(clippy::disallowed_methods, reason = "a chore asks the built binary for its table")]
+fn appends(binary: &Path) -> Result<String> {
+    let output = Command::new(binary).args(["appends", "--json"]).env_clear().output()?;
+    if !output.status.success() {
+        bail!("the binary did not print what its commands append");
+    }
+    let mut page = String::from(
+        "# What each command appends\n\nGenerated from the binary's own table by `cargo xtask reference`. A test runs every \
+         command on a home and\ncompares the events that appear with this page. Nothing is ever updated or deleted.\n",
+    );
+    let mut silent = Vec::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let row: serde_json::Value = serde_json::from_str(line)?;
+        let command = row["command"].as_str().context("read a command's name")?;
+        let types: Vec<&str> =
+            row["appends"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
+        if types.is_empty() {
+            silent.push(format!("`{command}`"));
+            continue;
+        }
+        page.push_str(&format!("\n## {command}\n\n"));
+        types.iter().for_each(|name| page.push_str(&format!("- `{name}`\n")));
+    }
+    page.push_str(&format!("\n## Nothing\n\n{}.\n", silent.join(", ")));
     Ok(page)
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
+mod appends;
 mod configuration;
 mod dark;
 mod declarations;
