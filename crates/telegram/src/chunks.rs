@@ -1,13 +1,14 @@
 //! Cutting a text into messages.
 //!
 //! Owns the rule where a message ends: at a paragraph, else a line, else a word, else a grapheme, and only within a
-//! grapheme that is longer than a message, at a character. It never makes an empty message, never loses anything
+//! grapheme that is longer than a message, at a character. A message with as many entities as it may hold ends before
+//! the next one begins, so that no address and no style is lost. It never makes an empty message, never loses anything
 //! visible, and never cuts an entity or a surrogate pair in a way that the Bot API would refuse.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::entities::{EntityKind, Formatted, is_blank};
-use crate::limits::CHUNK_UTF16_MAX;
+use crate::entities::{Entity, EntityKind, Formatted, is_blank};
+use crate::limits::{CHUNK_ENTITIES_MAX, CHUNK_UTF16_MAX};
 use crate::markdown;
 use crate::notices::CUT_SHORT;
 
@@ -45,17 +46,22 @@ pub fn split(text: &Formatted) -> Vec<Formatted> {
         at_utf16 += crate::entities::utf16_length(&whole[at..at + skipped]);
         at += skipped;
         let rest = &whole[at..];
-        let length = cut(rest);
+        let length = cut(rest, units_max(text.entities(), at_utf16));
         let visible = rest[..length].trim_end();
         if !is_blank(visible) {
-            let mut chunk = text.slice(at..at + visible.len(), at_utf16);
-            chunk.bound_entities();
-            chunks.push(chunk);
+            chunks.push(text.slice(at..at + visible.len(), at_utf16));
         }
         at_utf16 += crate::entities::utf16_length(&rest[..length]);
         at += length;
     }
     chunks
+}
+
+/// Units of a message that begins here: all that one may hold, or up to where one entity too many begins.
+fn units_max(entities: &[Entity], at_utf16: usize) -> usize {
+    let beyond = entities.iter().filter(|entity| entity.end() > at_utf16).nth(CHUNK_ENTITIES_MAX);
+    // Entities that begin at one place are of different kinds, and there are far fewer kinds than entities allowed.
+    beyond.map_or(CHUNK_UTF16_MAX, |entity| (entity.offset - at_utf16).clamp(1, CHUNK_UTF16_MAX))
 }
 
 /// Where code blocks lie, in UTF-16 units.
@@ -71,8 +77,8 @@ fn leading(rest: &str, within_code: bool) -> usize {
 }
 
 /// Bytes of the next message: all of `rest` if it fits, else up to the best place to cut. At least one character.
-fn cut(rest: &str) -> usize {
-    let Some(window) = window(rest) else { return rest.len() };
+fn cut(rest: &str, units_max: usize) -> usize {
+    let Some(window) = window(rest, units_max) else { return rest.len() };
     // A break that begins exactly where the message is full is as good as one before, so each search looks past it.
     let bytes = rest.as_bytes();
     let paragraph = (0..=window).rev().find(|at| bytes[*at..].starts_with(b"\n\n"));
@@ -93,12 +99,12 @@ fn cut(rest: &str) -> usize {
         .unwrap_or(window)
 }
 
-/// The bytes that fit one message, or `None` if all do.
-fn window(rest: &str) -> Option<usize> {
+/// The bytes that fit so many units, at least one character; `None` if all do.
+fn window(rest: &str, units_max: usize) -> Option<usize> {
     let mut units = 0;
     for (index, c) in rest.char_indices() {
         units += c.len_utf16();
-        if units > CHUNK_UTF16_MAX {
+        if units > units_max && index > 0 {
             return Some(index);
         }
     }

@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::limits::CHUNK_ENTITIES_MAX;
-
 /// What an entity does to its stretch of text. `Debug` shows no URL and no label: both are content.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EntityKind {
@@ -49,8 +47,8 @@ impl EntityKind {
         }
     }
 
-    /// Lower is more worth keeping where a message may hold no more: a lost link loses its address.
-    const fn rank(&self) -> u8 {
+    /// A number for each kind.
+    const fn number(&self) -> u8 {
         match self {
             Self::TextLink { .. } => 0,
             Self::Pre { .. } => 1,
@@ -188,18 +186,6 @@ impl Formatted {
         }
         Self { text: text.to_owned(), entities }
     }
-
-    /// Drops entities beyond what a message may hold: styles first, links last, and of equals the later.
-    pub(crate) fn bound_entities(&mut self) {
-        if self.entities.len() <= CHUNK_ENTITIES_MAX {
-            return;
-        }
-        let mut order: Vec<usize> = (0..self.entities.len()).collect();
-        order.sort_by_key(|index| (self.entities[*index].kind.rank(), *index));
-        order.truncate(CHUNK_ENTITIES_MAX);
-        order.sort_unstable();
-        self.entities = order.into_iter().map(|index| self.entities[index].clone()).collect();
-    }
 }
 
 /// Length of a text in UTF-16 units.
@@ -264,7 +250,7 @@ fn normalised(text: &str, mut entities: Vec<Entity>) -> Vec<Entity> {
     let mut reach: [usize; 7] = [0; 7];
     for entity in entities {
         let end = entity.end();
-        let reached = &mut reach[usize::from(entity.kind.rank())];
+        let reached = &mut reach[usize::from(entity.kind.number())];
         if end <= *reached || (entity.offset < *reached && !entity.kind.is_style()) {
             continue;
         }

@@ -62,7 +62,8 @@ fn report_29_replies_at_the_bounds() {
     let messages = reply(&links, Completeness::Whole);
     messages.iter().for_each(assert_sendable);
     assert_eq!(joined(&messages), "a".repeat(480));
-    assert_eq!(messages[0].entities().len(), CHUNK_ENTITIES_MAX);
+    let entities: Vec<_> = messages.iter().map(|message| message.entities().len()).collect();
+    assert_eq!(entities, [CHUNK_ENTITIES_MAX, 100, 100, 100, 80], "no address is lost");
     let unbalanced = "**bold _it `code [link](https://x.example ".repeat(280);
     let messages = reply(&unbalanced, Completeness::Whole);
     messages.iter().for_each(assert_sendable);
@@ -137,13 +138,23 @@ fn code_keeps_its_indentation_in_the_next_message() {
 }
 
 #[test]
-fn beyond_a_hundred_entities_styles_go_first() {
-    let source = format!("{}[l](https://x.example)", "*i* ".repeat(150));
-    let messages = reply(&source, Completeness::Whole);
-    assert_sendable(&messages[0]);
-    let links =
-        messages[0].entities().iter().filter(|e| matches!(e.kind, EntityKind::TextLink { .. })).count();
-    assert_eq!((messages[0].entities().len(), links), (CHUNK_ENTITIES_MAX, 1));
+fn beyond_a_hundred_entities_the_next_message_begins_and_nothing_is_lost() {
+    let counts = |source: &str| -> Vec<usize> {
+        let messages = reply(source, Completeness::Whole);
+        messages.iter().for_each(assert_sendable);
+        let whole = render(source);
+        assert_eq!(joined(&messages), visible(whole.text()));
+        messages.iter().map(|message| message.entities().len()).collect()
+    };
+    assert_eq!(counts(&format!("{}[l](https://x.example)", "*i* ".repeat(150))), [100, 51]);
+    assert_eq!(counts(&"*i* ".repeat(100)), [100]);
+    assert_eq!(counts(&"*i* ".repeat(101)), [100, 1]);
+    // Within a word there is no better place, and one that goes on counts in both.
+    assert_eq!(counts(&format!("> {}", "*i*`c`".repeat(75))), [100, 52]);
+    // A paragraph that fits is not torn.
+    assert_eq!(counts(&format!("{}\n\n{}", "*i* ".repeat(60), "*j* ".repeat(60))), [60, 60]);
+    // Emoji and text from right to left count as they are sent.
+    assert_eq!(counts(&"**🙂שלום** ".repeat(130)), [100, 30]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod deliveries;
 mod images;
 mod menu;
+mod odd;
 mod webhook;
 
 /// The binary under test.
