@@ -171,16 +171,9 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
             let handles = (reader, &activator);
             declaration::activate(printer, handles, &SystemClock, &package, (&file, &worker)).await
         }
-        Command::TelegramMenuRegister { skip_help_notice } => {
-            let help = if skip_help_notice { menu::HelpNotice::Skip } else { menu::HelpNotice::Send };
-            menu::register(home, store, printer, help).await
-        }
-        Command::DeliveryRetry { id } => {
-            delivery::say(home, store, printer, &id, delivery::Word::Again).await
-        }
-        Command::DeliveryConfirm { id, actor } => {
-            delivery::say(home, store, printer, &id, delivery::Word::Seen { actor }).await
-        }
+        command @ (Command::TelegramMenuRegister { .. }
+        | Command::DeliveryRetry { .. }
+        | Command::DeliveryConfirm { .. }) => by_channel(home, store, printer, command).await,
         Command::Scan => serve::scan_once(home, store, printer).await,
         // The rest is served before a store is opened.
         Command::Init { .. }
@@ -251,6 +244,23 @@ async fn training(home: &Home, store: &Store, printer: Printer, command: Command
             export::private(parts, printer, &output, acknowledged).await
         }
         Command::TrainingExport { output } => export::external(parts, printer, &output).await,
+        _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
+/// What a person says about the channel.
+async fn by_channel(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::TelegramMenuRegister { skip_help_notice } => {
+            let help = if skip_help_notice { menu::HelpNotice::Skip } else { menu::HelpNotice::Send };
+            menu::register(home, store, printer, help).await
+        }
+        Command::DeliveryRetry { id } => {
+            delivery::say(home, store, printer, &id, delivery::Word::Again).await
+        }
+        Command::DeliveryConfirm { id, actor } => {
+            delivery::say(home, store, printer, &id, delivery::Word::Seen { actor }).await
+        }
         _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
     }
 }

@@ -422,10 +422,8 @@ impl Telegram {
                 Some("name the people it may listen to there: allowed_users = [ … ]".to_owned()),
             );
         }
-        if let Some(webhook) = &self.webhook {
-            if let Err((key, problem)) = webhook.check() {
-                return bad(key, problem, None);
-            }
+        if let Some(Err((key, problem))) = self.webhook.as_ref().map(Webhook::check) {
+            return bad(key, problem, None);
         }
         Ok(())
     }

@@ -126,7 +126,10 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> Result<(&'static str, Option<(u32, u32)>), NoPicture> {
+    /// Media type and sides.
+    type Seen = (&'static str, Option<(u32, u32)>);
+
+    fn of(bytes: &[u8]) -> Result<Seen, NoPicture> {
         look(bytes).map(|picture| (picture.media_type, picture.pixels))
     }
 

@@ -1,5 +1,4 @@
 //! Photos on their way in: fetched beside everything else, kept before the event that names them, and bounded.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod world;
 
