@@ -105,9 +105,9 @@ async fn a_message_right_behind_a_correction_is_answered_after_it() {
     serve.stop();
 
     let requests = world.model.requests();
-    for round in 1..=ROUNDS {
+    for (round, request) in requests[..=ROUNDS].iter().enumerate() {
         let words: Vec<_> = (1..=round).map(|n| format!("Correction {n}.")).collect();
-        assert_eq!(own_words(&requests[round]), words, "round {round}");
+        assert_eq!(own_words(request), words, "round {round}");
     }
     assert_eq!(own_words(&requests[ROUNDS + 1]).last().unwrap(), "The last correction.");
     // In the log: each judgment stands before the answer to the message behind its command.
