@@ -152,16 +152,11 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         | Command::PrivateTrainingExport { .. }
         | Command::TrainingExport { .. }) => training(home, store, printer, command).await,
         Command::Lineage { id } => lineage::show(reader, printer, &id).await,
-        Command::RunList { agent, state, after, page } => {
-            runs::list(reader, printer, runs::ListOptions { agent, state, after, limit: page.limit }).await
-        }
-        Command::RunShow { id } => runs::show(reader, printer, &id).await,
-        Command::RunAbandon { id } => runs::abandon(store, printer, &id).await,
-        Command::RunRetry { id } => runs::retry(store, printer, &id).await,
-        Command::ContextShow { run, acknowledge } => {
-            let images = images(home)?;
-            context::show((reader, &*images), printer, &run, consent(acknowledge)).await
-        }
+        command @ (Command::RunList { .. }
+        | Command::RunShow { .. }
+        | Command::RunAbandon { .. }
+        | Command::RunRetry { .. }
+        | Command::ContextShow { .. }) => of_runs(home, store, printer, command).await,
         Command::DeclarationList => declaration::list(home, reader, printer).await,
         Command::DeclarationActivate { file } => {
             let package = declaration::read(home, &file)?;
@@ -188,6 +183,24 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         | Command::TelegramWebhookDelete
         | Command::Completions { .. }
         | Command::Man { .. } => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
+    }
+}
+
+/// Evidence of execution.
+async fn of_runs(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
+    let reader = &store.reader();
+    match command {
+        Command::RunList { agent, state, after, page } => {
+            runs::list(reader, printer, runs::ListOptions { agent, state, after, limit: page.limit }).await
+        }
+        Command::RunShow { id } => runs::show(reader, printer, &id).await,
+        Command::RunAbandon { id } => runs::abandon(store, printer, &id).await,
+        Command::RunRetry { id } => runs::retry(store, printer, &id).await,
+        Command::ContextShow { run, acknowledge } => {
+            let images = images(home)?;
+            context::show((reader, &*images), printer, &run, consent(acknowledge)).await
+        }
+        _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
     }
 }
 
