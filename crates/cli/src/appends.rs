@@ -140,7 +140,7 @@ pub const TABLE: &[Appends] = &[
     some("agent-send", &[E::AgentMessage]),
     some("consume", CONSUMED),
     none("declaration-check"),
-    some("declaration-activate", &[E::DeclarationActivated]),
+    some("declaration-activate", &[E::RunBlocked, E::DeclarationActivated]),
     none("declaration-list"),
     none("verify"),
     none("backup"),

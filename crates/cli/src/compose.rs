@@ -4,9 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use thought_contract::declaration::ContextKind;
 use thought_contract::time::{Clock, Timestamp};
-use thought_runtime::declarations::Package;
 use thought_store::{Images, Store};
 use thought_store_sqlite::{OpenOptions, SqliteStore};
 
@@ -19,7 +17,6 @@ use crate::command::{
 use crate::config::LogLevel;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::{self, Home};
-use crate::lock::{self, RoleLock, Taken};
 use crate::print::{Consent, Content, Printer};
 use crate::word::Word;
 use crate::{appends, backup, demo, doctor, init, jail, logging, serve};
@@ -158,14 +155,7 @@ async fn with_store(home: &Home, store: &Store, printer: Printer, command: Comma
         | Command::RunRetry { .. }
         | Command::ContextShow { .. }) => of_runs(home, store, printer, command).await,
         Command::DeclarationList => declaration::list(home, reader, printer).await,
-        Command::DeclarationActivate { file } => {
-            let package = declaration::read(home, &file)?;
-            let _locks = quiet(home, &package)?;
-            let worker = worker_sha256(home)?;
-            let activator = store.activator();
-            let handles = (reader, &activator);
-            declaration::activate(printer, handles, &SystemClock, &package, (&file, &worker)).await
-        }
+        Command::DeclarationActivate { file } => declaration::activate(home, store, printer, &file).await,
         command @ (Command::TelegramMenuRegister { .. }
         | Command::DeliveryRetry { .. }
         | Command::DeliveryConfirm { .. }) => by_channel(home, store, printer, command).await,
@@ -294,33 +284,6 @@ const fn content(acknowledge: Acknowledge) -> Content {
 /// Consent of a command that shows one thing.
 const fn consent(acknowledge: Acknowledge) -> Consent {
     if acknowledge.acknowledged { Consent::Given } else { Consent::ToBeAsked }
-}
-
-/// Holds what works on the declaration of a package, so that nothing of it runs meanwhile: its consumer, and for a
-/// channel's declaration the roles of the channel. Messages of agents need no more: what lies above the point where the
-/// version before stopped belongs to the new one.
-///
-/// # Errors
-/// [`Failure`] (4) when such a role is at work.
-pub fn quiet(home: &Home, package: &Package) -> Result<Vec<RoleLock>, Failure> {
-    let declaration = package.declaration();
-    let mut roles = vec![lock::consumer(declaration.id().as_str())];
-    if declaration.context() == ContextKind::TelegramConversation {
-        roles.extend(["ingress", "dispatch"].map(str::to_owned));
-    }
-    let mut locks = Vec::new();
-    for role in roles {
-        match lock::take(home, &role)? {
-            Taken::Ours(lock) => locks.push(lock),
-            Taken::Held => {
-                let message = format!("the role {role} is at work on this home");
-                return Err(Failure::new(Exit::Conflict, "role-held", message).hint(
-                    "stop the thought serve or thought consume that holds it, activate, and start it again",
-                ));
-            }
-        }
-    }
-    Ok(locks)
 }
 
 /// Hash of the binary that will be jailed.

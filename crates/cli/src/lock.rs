@@ -29,6 +29,19 @@ pub fn consumer(declaration: &str) -> String {
     format!("consume-{declaration}")
 }
 
+/// The role of whoever changes a declaration.
+pub const ACTIVATE: &str = "activate";
+
+/// Whether somebody holds a role now. A lock that cannot be looked at counts as held: what its holder asked for stands.
+pub fn is_held(home: &Home, role: &str) -> bool {
+    let path = home.below("run").join(format!("{role}.lock"));
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match open(&path, flags, Mode::empty()) {
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
+        Err(errno) => errno != rustix::io::Errno::NOENT,
+    }
+}
+
 /// Tries to take a role.
 ///
 /// # Errors

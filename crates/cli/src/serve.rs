@@ -4,6 +4,7 @@
 //! and ends them when it is told to. A role that another process holds is left to its holder.
 
 pub mod alone;
+mod changeover;
 mod channel;
 mod documents;
 mod hardening;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use thought_protocol::Sha256Hex;
+use thought_runtime::changeover::Asked;
 use thought_runtime::consumer::{self, Consumer, HeldNotice, Parts, Settings, StopSignal};
 use thought_runtime::declarations::{self, Installed, Standing};
 use thought_runtime::port::TokioSleeper;
@@ -255,10 +257,17 @@ pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     let is_ours = |role: &str| !ready.held_elsewhere.iter().any(|held| held == role);
     let mut others = JoinSet::new();
     let own = channel::Own { ingress: is_ours("ingress"), dispatch: is_ours("dispatch") };
-    channel::start(ready, &mut others, &stop, own)?;
+    let (switch, freeze) = thought_telegram::spool::freeze();
+    let asked = changeover::follow(
+        (&ready.home, &ready.store),
+        &mut others,
+        &stop,
+        own.ingress.then_some(switch),
+    );
+    channel::start(ready, &mut others, &stop, own, freeze)?;
     let mut consumers = JoinSet::new();
     for agent in ready.agents.iter().filter(|agent| is_ours(&lock::consumer(agent))) {
-        consume(ready, agent, signal.clone(), &mut consumers).await?;
+        consume(ready, agent, (signal.clone(), asked.clone()), &mut consumers).await?;
     }
     let mut projectors = JoinSet::new();
     word::start(ready, &mut projectors, Stop::new(projectors_told));
@@ -273,7 +282,7 @@ pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
 async fn consume(
     ready: &Ready,
     agent: &str,
-    stop: StopSignal,
+    (stop, asked): (StopSignal, Asked),
     tasks: &mut JoinSet<Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let failure_notice = ready.home.config.telegram.as_ref().is_some_and(|telegram| telegram.failure_notice);
@@ -281,24 +290,28 @@ async fn consume(
         held_notice: if failure_notice { HeldNotice::On } else { HeldNotice::Off },
         stop_grace_ms: u64::try_from(STOP_GRACE.as_millis()).unwrap_or(u64::MAX),
     };
-    let parts = Parts {
-        reader: ready.store.reader(),
-        runs: ready.store.consumer(agent),
-        notices: ready.store.notices("runtime"),
-        incidents: ready.store.incidents("runtime"),
-        jail: ready.jail.clone(),
-        model: ready.models.clone(),
-        documents: ready.documents.clone(),
-        corrections: Arc::new(word::Settler::new(&ready.store)),
-        images: Arc::new(ready.blobs.clone()),
+    let (store, agent) = (ready.store.clone(), agent.to_owned());
+    let blobs = ready.blobs.clone();
+    let (jail, models, documents) = (ready.jail.clone(), ready.models.clone(), ready.documents.clone());
+    let parts = move || Parts {
+        reader: store.reader(),
+        runs: store.consumer(&agent),
+        notices: store.notices("runtime"),
+        incidents: store.incidents("runtime"),
+        jail: jail.clone(),
+        model: models.clone(),
+        documents: documents.clone(),
+        corrections: Arc::new(word::Settler::new(&store)),
+        images: Arc::new(blobs.clone()),
         clock: Arc::new(SystemClock),
         sleeper: Arc::new(TokioSleeper),
         crash: Arc::new(EnvironmentPoints::of_this_process()),
         settings,
     };
-    let consumer =
-        Consumer::open(parts, stop).await.map_err(|error| Failure::refused("declaration", chain(&error)))?;
-    tasks.spawn(async move { consumer.run().await.map_err(|error| Failure::internal(&error)) });
+    let first = Consumer::open(parts(), stop.clone())
+        .await
+        .map_err(|error| Failure::refused("declaration", chain(&error)))?;
+    tasks.spawn(changeover::consume(first, parts, ready.store.activator(), (stop, asked)));
     Ok(())
 }
 

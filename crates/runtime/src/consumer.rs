@@ -19,6 +19,7 @@ use thought_store::{BoxFuture, News, StoreError, Topics};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::changeover::Asked;
 use crate::context::Images;
 use crate::declarations::{self, Active, load_active};
 use crate::limits::{HELD_RECHECK_MS, STORE_BACKOFF_MS_MAX};
@@ -153,6 +154,16 @@ pub struct Consumer {
     tasks: JoinSet<(LaneKey, Result<Finish, run::Error>)>,
     failures: u32,
     stop: StopSignal,
+    asked: Asked,
+}
+
+/// Why a consumer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// It settled everything up to the heads of a change, and let go.
+    Drained,
 }
 
 type Timer = Option<BoxFuture<'static, ()>>;
@@ -190,7 +201,14 @@ impl Consumer {
             tasks: JoinSet::new(),
             failures: 0,
             stop,
+            asked: Asked::nothing(),
         })
+    }
+
+    /// The same consumer, that drains when a change of its declaration asks for it.
+    #[must_use]
+    pub fn asked(self, asked: Asked) -> Self {
+        Self { asked, ..self }
     }
 
     /// What is consumed: the stored bytes of the active version.
@@ -198,21 +216,26 @@ impl Consumer {
         &self.shared.active
     }
 
-    /// Consumes until the stop signal. What is in flight then is finished within the grace, or left so that the next
-    /// start takes it up.
+    /// Consumes until the stop signal, or until a change of its declaration is drained. What is in flight at a stop is
+    /// finished within the grace, or left so that the next start takes it up.
     ///
     /// # Errors
     /// [`Error::Broken`] when a task broke: everything else is tried again, after a rest.
-    pub async fn run(mut self) -> Result<(), Error> {
+    pub async fn run(mut self) -> Result<Ended, Error> {
         let declaration = self.shared.parts.runs.declaration().to_owned();
         let version = self.shared.active.declaration.version();
         tracing::info!(declaration, version, "consumer at work");
         let (mut recheck, mut rest): (Timer, Timer) = (None, None);
+        let mut ended = Ended::Stopped;
         while !self.stop.is_stopping() {
             if let Err(error) = self.fill().await {
                 tracing::warn!(declaration, error = %error, "look again after a rest");
                 self.failures = self.failures.saturating_add(1);
                 rest = rest.or_else(|| Some(self.rest()));
+            }
+            if self.is_drained() {
+                ended = Ended::Drained;
+                break;
             }
             self.set_timers(&mut recheck, &mut rest);
             self.news.listen_for(if self.lanes.any_held() { Topics::ALL } else { self.topics });
@@ -221,6 +244,7 @@ impl Consumer {
                 biased;
                 () = stop.stopping() => break,
                 Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => self.joined(joined)?,
+                () = self.asked.changed() => self.expect_more(),
                 _ = self.news.changed() => {
                     self.expect_more();
                     self.lanes.look_again();
@@ -237,8 +261,17 @@ impl Consumer {
             }
         }
         let stopped = self.finish().await;
-        tracing::info!(declaration, version, "consumer stopped");
-        stopped
+        tracing::info!(declaration, version, ?ended, "consumer stopped");
+        stopped.map(|()| ended)
+    }
+
+    /// Whether everything up to the heads of a change is settled; what is held is not waited for.
+    fn is_drained(&self) -> bool {
+        let Some(heads) = self.asked.drain_of(self.shared.parts.runs.declaration()) else { return false };
+        let looked = |(name, head): &(SourceName, u64)| {
+            self.sources.iter().find(|source| source.name == *name).is_none_or(|source| source.looked >= *head)
+        };
+        self.tasks.is_empty() && !self.rows_more && self.lanes.is_quiet() && heads.iter().all(looked)
     }
 
     fn set_timers(&self, recheck: &mut Timer, rest: &mut Timer) {

@@ -15,7 +15,7 @@ use thought_protocol::canonical::{self, CanonicalError};
 use thought_protocol::limits::PROMPT_BYTES_MAX;
 use thought_protocol::{EventId, Fingerprint, Sensitive, Sha256Hex, proposal};
 use thought_store::command::NewDeclaration;
-use thought_store::handle::{Activator, Reader};
+use thought_store::handle::{Activator, Reader, Superseded};
 use thought_store::row::DeclarationRow;
 use thought_store::{Precondition, StoreError};
 
@@ -172,19 +172,36 @@ pub async fn install(
     package: &Package,
     worker_sha256: &Sha256Hex,
 ) -> Result<Installed, Error> {
+    install_after((reader, activator), clock, package, worker_sha256, Before::default()).await
+}
+
+/// What ends with the version before, in the commit that installs the next.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// The runs that it leaves.
+    pub superseded: Vec<Superseded>,
+    /// The change that this is.
+    pub token: Option<String>,
+}
+
+/// As [`install`], and ends what belongs to the version before.
+///
+/// # Errors
+/// As [`install`].
+pub async fn install_after(
+    (reader, activator): (&Reader, &Activator),
+    clock: &dyn Clock,
+    package: &Package,
+    worker_sha256: &Sha256Hex,
+    before: Before,
+) -> Result<Installed, Error> {
     let declaration = package.declaration();
     let (id, version) = (declaration.id().to_string(), declaration.version());
     let active = reader.declaration(id.clone()).await?;
-    if let Some(row) = &active {
-        if row.version == version && row.fingerprint == *package.fingerprint() {
-            return Ok(Installed::Already);
-        }
-        if row.version == version {
-            return Err(Error::FingerprintChanged { declaration: id, version });
-        }
-        if row.version > version {
-            return Err(Error::VersionNotHigher { declaration: id, version, active: row.version });
-        }
+    if let Some(row) = &active
+        && follows(row, package)? == Order::Same
+    {
+        return Ok(Installed::Already);
     }
     let replaced = active.map(|row| row.version);
     let sources = starting_heads(reader, declaration, replaced).await?;
@@ -209,7 +226,7 @@ pub async fn install(
         manifest: Sensitive::new(package.manifest.clone()),
         sources,
     };
-    match activator.install(event, row).await {
+    match activator.take_over(event, row, before.superseded, before.token).await {
         Ok(appended) => {
             tracing::info!(declaration = %id, version, event = %appended.id, "declaration activated");
             Ok(Installed::Now { event: appended.id, replaced })
@@ -218,6 +235,37 @@ pub async fn install(
             Err(Error::Raced { declaration: id, version })
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Same,
+    Next,
+}
+
+/// How a package stands to the active version.
+fn follows(active: &DeclarationRow, package: &Package) -> Result<Order, Error> {
+    let (declaration, version) = (package.declaration().id().to_string(), package.declaration().version());
+    if active.version == version && active.fingerprint == *package.fingerprint() {
+        Ok(Order::Same)
+    } else if active.version == version {
+        Err(Error::FingerprintChanged { declaration, version })
+    } else if active.version > version {
+        Err(Error::VersionNotHigher { declaration, version, active: active.version })
+    } else {
+        Ok(Order::Next)
+    }
+}
+
+/// Whether a package may take the place of the active version.
+///
+/// # Errors
+/// [`Error::FingerprintChanged`], [`Error::VersionNotHigher`]; the store's.
+pub async fn may_follow(reader: &Reader, package: &Package) -> Result<(), Error> {
+    match reader.declaration(package.declaration().id().to_string()).await? {
+        Some(row) => follows(&row, package).map(drop),
+        None => Ok(()),
     }
 }
 

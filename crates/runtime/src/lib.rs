@@ -4,6 +4,7 @@
 //! model, the documents, images, time. It knows no adapter, no channel and no key, makes at most one request an attempt
 //! through its port, and never decides, judges or writes a document: a proposal that it settles is inert.
 
+pub mod changeover;
 pub mod consumer;
 pub mod context;
 pub mod declarations;

@@ -24,3 +24,10 @@ pub const MAIL_ID_CHARACTERS_MAX: usize = 128;
 /// How long news is gathered while a request is on, before it is looked whether its run was ended elsewhere,
 /// milliseconds.
 pub const ENDED_LOOK_MS: u64 = 250;
+
+/// How long it is waited until nothing spooled becomes an event, milliseconds.
+pub(crate) const FREEZE_WAIT_MS: u64 = 30_000;
+/// How long it is waited until a version has settled what came before its change, milliseconds.
+pub(crate) const DRAIN_WAIT_MS: u64 = 15 * 60_000;
+/// How often it is looked where a change stands, and whether who asked for it is there, milliseconds.
+pub(crate) const CHANGEOVER_LOOK_MS: u64 = 250;

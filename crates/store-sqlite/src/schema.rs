@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS];
+const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS, CHANGEOVERS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -315,6 +315,27 @@ CREATE TABLE corrections (
 CREATE INDEX corrections_refused ON corrections (ordinal) WHERE reason IS NOT NULL;
 CREATE INDEX chunks_by_message ON chunks (message) WHERE message IS NOT NULL;
 CREATE INDEX deliveries_by_chat ON deliveries (channel, chat, thread, receipt_position) WHERE kind = 'reply';
+";
+
+/// Declarations that are changed while they are at work: what is asked of the roles, and which did it.
+const CHANGEOVERS: &str = "
+CREATE TABLE changeovers (
+    declaration TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    stage TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE changeover_heads (
+    declaration TEXT NOT NULL REFERENCES changeovers (declaration) ON DELETE CASCADE,
+    source INTEGER NOT NULL REFERENCES sources (id),
+    head INTEGER NOT NULL,
+    PRIMARY KEY (declaration, source)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE changeover_acks (
+    declaration TEXT NOT NULL REFERENCES changeovers (declaration) ON DELETE CASCADE,
+    role TEXT NOT NULL,
+    PRIMARY KEY (declaration, role)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file says about itself.

@@ -13,7 +13,7 @@ use thought_store::audit::Audit;
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
-    AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
+    AttemptRow, ChangeoverRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
     DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
     ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
     SpoolRow, UsageRow, VersionRow,
@@ -319,6 +319,9 @@ impl Reads for SqliteStore {
     }
     fn declarations(&self) -> Answer<'_, Vec<DeclarationRow>> {
         self.read(read::run::declarations)
+    }
+    fn changeovers(&self) -> Answer<'_, Vec<ChangeoverRow>> {
+        self.read(read::run::changeovers)
     }
     fn consumers(&self) -> Answer<'_, Vec<ConsumerRow>> {
         self.read(read::run::consumers)

@@ -13,7 +13,7 @@ use thought_protocol::{
     AttemptId, DocumentId, EventId, Fingerprint, RunId, Sensitive, Sha256Hex, SnapshotId, VersionId,
 };
 
-use crate::row::{ChunkState, CorrectionOutcome, DeliveryState, ProposalState};
+use crate::row::{ChangeoverRow, ChunkState, CorrectionOutcome, DeliveryState, ProposalState};
 
 /// One atomic, durable change. Operations are applied in order; the first unmet precondition undoes them all.
 #[derive(Debug, Clone)]
@@ -297,8 +297,28 @@ pub enum Op {
         decision: EventId,
     },
 
-    /// Installs a declaration version and its consumer rows.
+    /// Installs a declaration version and its consumer rows. Progress begins at the head, or before the lowest run of the
+    /// declaration that is open behind this commit.
     InstallDeclaration(NewDeclaration),
+    /// Keeps where the change of a declaration at work stands, in the place of an older change of it; its heads and
+    /// acknowledgments begin anew where its token is another.
+    PutChangeover(ChangeoverRow),
+    /// Records that a role did what a change asks of it. Precondition: the change has this token.
+    AckChangeover {
+        /// The declaration.
+        declaration: String,
+        /// Which change.
+        token: String,
+        /// The role.
+        role: String,
+    },
+    /// Forgets a change. Another token, or none, is success and changes nothing.
+    ClearChangeover {
+        /// The declaration.
+        declaration: String,
+        /// Which change.
+        token: String,
+    },
 
     /// Keeps a scanned version and moves the document's pointer to it.
     PutVersion(NewVersion),

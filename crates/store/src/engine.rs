@@ -16,7 +16,7 @@ use crate::audit::Audit;
 use crate::command::Commit;
 use crate::news::News;
 use crate::row::{
-    Appended, AttemptRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
+    Appended, AttemptRow, ChangeoverRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
     DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
     ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
     SpoolRow, UsageRow, VersionRow,
@@ -52,6 +52,8 @@ pub enum Precondition {
     ProposalState,
     /// Another judgment stands on the output.
     ActiveJudgment,
+    /// The change of the declaration is another, or over.
+    Changeover,
     /// The consumer is not installed.
     ConsumerInstalled,
 }
@@ -215,6 +217,8 @@ pub trait Reads: Send + Sync + Debug + 'static {
     fn declaration(&self, id: String) -> Answer<'_, Option<DeclarationRow>>;
     /// Every installed version, by id and version.
     fn declarations(&self) -> Answer<'_, Vec<DeclarationRow>>;
+    /// Declarations that are changed while they are at work.
+    fn changeovers(&self) -> Answer<'_, Vec<ChangeoverRow>>;
     /// Every consumer row.
     fn consumers(&self) -> Answer<'_, Vec<ConsumerRow>>;
 

@@ -23,7 +23,7 @@ mod mail;
 mod review;
 mod telegram;
 
-pub use activation::Activator;
+pub use activation::{Activator, Superseded};
 pub use consumer::{Admission, ConsumerRuns, Proposed, Settlement, SettlementError, Start};
 pub use dispatch::{ChunkRef, Dispatcher};
 pub use filesystem::Filesystem;

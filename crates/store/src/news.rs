@@ -86,6 +86,9 @@ impl Topics {
             | Op::PutIntent(_)
             | Op::ClearIntent { .. }
             | Op::InstallDeclaration(_)
+            | Op::PutChangeover(_)
+            | Op::AckChangeover { .. }
+            | Op::ClearChangeover { .. }
             | Op::SetCursor { .. } => Self::REST,
         }
     }

@@ -166,6 +166,32 @@ pub enum Activity {
     Superseded,
 }
 
+/// A declaration that is changed while it is at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeoverRow {
+    /// The declaration.
+    pub declaration: String,
+    /// The version that is to take over.
+    pub version: u32,
+    /// Names this change; whoever makes another one has another.
+    pub token: String,
+    /// What is asked of the roles.
+    pub stage: ChangeoverStage,
+    /// How far the version before works, by source; nothing as long as they are asked to freeze.
+    pub heads: Vec<(SourceName, u64)>,
+    /// The roles that did what is asked.
+    pub acknowledged: Vec<String>,
+}
+
+/// What a change of a declaration asks of the roles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeoverStage {
+    /// Nothing that is spooled becomes an event.
+    Freeze,
+    /// The consumer settles everything up to the heads, and lets go.
+    Drain,
+}
+
 /// One version of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRow {
@@ -309,6 +335,7 @@ mod proposal;
 pub use proposal::{Base, ProposalCounts, ProposalFilter, ProposalRow, ProposalState};
 
 stored_words! {
+    ChangeoverStage { Freeze = "freeze", Drain = "drain" }
     ChunkState { Pending = "pending", Sending = "sending", Sent = "sent", Uncertain = "uncertain", Refused = "refused" }
     DeliveryState { Sending = "sending", Delivered = "delivered", Uncertain = "uncertain", Refused = "refused" }
 }

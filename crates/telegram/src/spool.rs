@@ -74,6 +74,70 @@ pub struct SpoolPorts {
     pub policy: watch::Receiver<Option<Arc<Policy>>>,
     /// The present moment.
     pub clock: Arc<dyn Clock>,
+    /// Whether nothing may become an event now.
+    pub freeze: Freeze,
+}
+
+/// What is asked of a spooler while a declaration is changed, and what it says of itself.
+#[derive(Debug, Clone)]
+pub struct Freeze {
+    /// Whether it is to be still.
+    asked: watch::Receiver<bool>,
+    /// Whether it is.
+    still: Arc<watch::Sender<bool>>,
+}
+
+/// Asks a spooler to be still.
+#[derive(Debug)]
+pub struct FreezeSwitch {
+    asked: watch::Sender<bool>,
+    still: watch::Receiver<bool>,
+}
+
+/// A switch, and what a spooler takes of it. As long as no spooler took it, all is still.
+pub fn freeze() -> (FreezeSwitch, Freeze) {
+    let (ask, asked) = watch::channel(false);
+    let (say, still) = watch::channel(true);
+    (FreezeSwitch { asked: ask, still }, Freeze { asked, still: Arc::new(say) })
+}
+
+impl FreezeSwitch {
+    /// Asks for stillness, or for its end.
+    pub fn ask(&self, is_frozen: bool) {
+        self.asked.send_if_modified(|asked| std::mem::replace(asked, is_frozen) != is_frozen);
+    }
+
+    /// Comes back when nothing becomes an event; at once where nobody spools.
+    pub async fn still(&mut self) {
+        // A spooler that is gone makes no event any more.
+        let _gone = self.still.wait_for(|still| *still).await;
+    }
+}
+
+impl Freeze {
+    /// Nobody ever asks.
+    pub fn never() -> Self {
+        freeze().1
+    }
+
+    fn is_asked(&self) -> bool {
+        *self.asked.borrow()
+    }
+
+    /// Comes back when something else is asked; never where nobody is left who could.
+    async fn changed(&mut self) {
+        if self.asked.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Is still until nobody asks for it any more.
+    async fn hold(&mut self) {
+        self.still.send_replace(true);
+        // Nobody is left who asks: it goes on.
+        let _gone = self.asked.wait_for(|asked| !*asked).await;
+        self.still.send_replace(false);
+    }
 }
 
 /// Turns spooled updates into events.
@@ -157,7 +221,12 @@ impl Spooler {
             looked_at: None,
         };
         let mut backoff = Backoff::new(BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS);
+        let mut freeze = self.ports.freeze.clone();
+        freeze.still.send_replace(false);
         while !stop.is_said() {
+            if freeze.is_asked() && stop.unless(freeze.hold()).await.is_none() {
+                return;
+            }
             news.mark_unchanged();
             if let Err(error) = self.look(&policy, &mut memory, &stop).await {
                 tracing::error!(error = %error, "spooled updates wait for the store");
@@ -172,6 +241,7 @@ impl Spooler {
                 () = stop.said() => return,
                 changed = news.changed() => if changed.is_err() { return },
                 () = memory.photos.wait() => {}
+                () = freeze.changed() => {}
                 () = sleep_until(due) => {}
             }
         }
@@ -195,7 +265,7 @@ impl Spooler {
     /// Works off what waits, page by page, until nothing may go on.
     async fn look(&self, policy: &Policy, memory: &mut Memory, stop: &Stop) -> Result<(), StoreError> {
         let mut limit = SPOOL_PAGE;
-        while !stop.is_said() {
+        while !stop.is_said() && !self.ports.freeze.is_asked() {
             let channel = self.ports.ingress.source().clone();
             let rows = self.ports.reader.spool(channel, limit).await?;
             let is_full = rows.len() as u64 >= u64::from(limit);
@@ -230,7 +300,7 @@ impl Spooler {
         let quiet = Duration::from_millis(self.options.album_quiet_ms);
         let mut waits: HashSet<Lane> = memory.blocked.keys().copied().collect();
         let mut progress = false;
-        while !stop.is_said() {
+        while !stop.is_said() && !self.ports.freeze.is_asked() {
             let is_ready = |item: &Item, album: Option<&Album>| match album {
                 None => memory.photos.has_all_of(item),
                 Some(album) => {

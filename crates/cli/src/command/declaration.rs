@@ -1,17 +1,26 @@
 //! `declaration-check`, `declaration-activate`, `declaration-list`, and the reading of declaration files for `serve`.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
-use thought_contract::time::Clock;
+use thought_authority::root::ContextRoot;
 use thought_protocol::Sha256Hex;
 use thought_protocol::limits::{DECLARATION_BYTES_MAX, PROMPT_BYTES_MAX};
+use thought_runtime::changeover::{self, RoleState};
 use thought_runtime::declarations::{self, Installed, Package, Standing};
-use thought_store::handle::{Activator, Reader};
+use thought_runtime::port::TokioSleeper;
+use thought_store::handle::Reader;
 use thought_store::row::Activity;
+use thought_store::{BoxFuture, Store};
 
+use crate::compose::{SystemClock, worker_sha256};
+use crate::crash::EnvironmentPoints;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::{Home, read_regular};
+use crate::jail::{self, Jailer};
+use crate::lock::{self, RoleLock, Taken};
 use crate::print::Printer;
 
 /// The failure that tells of a refused declaration, with its file.
@@ -92,20 +101,30 @@ pub fn check(home: &Home, printer: Printer, file: &Path) -> Result<(), Failure> 
     })
 }
 
-/// `declaration-activate` on a home where nothing runs: the caller holds the locks of every role.
+/// `declaration-activate`, whoever is at work on the home.
 ///
 /// # Errors
-/// [`Failure`]: refused (3), raced (4).
-pub async fn activate(
-    printer: Printer,
-    (reader, activator): (&Reader, &Activator),
-    clock: &dyn Clock,
-    package: &Package,
-    (file, worker_sha256): (&Path, &Sha256Hex),
-) -> Result<(), Failure> {
-    let installed = declarations::install(reader, activator, clock, package, worker_sha256)
-        .await
-        .map_err(|error| refusal(&error, file))?;
+/// [`Failure`]: refused (3), another change is under way or a role does not answer (4), not ready (8); then the version
+/// before is at work.
+pub async fn activate(home: &Home, store: &Store, printer: Printer, file: &Path) -> Result<(), Failure> {
+    let package = read(home, file)?;
+    let _alone = hold_activation(home).await?;
+    let roles = HomeRoles { home, held: Mutex::new(Vec::new()) };
+    let readiness = HomeReadiness { home };
+    let points = EnvironmentPoints::of_this_process();
+    let parts = changeover::Parts {
+        reader: store.reader(),
+        activator: store.activator(),
+        roles: &roles,
+        readiness: &readiness,
+        clock: &SystemClock,
+        sleeper: &TokioSleeper,
+        crash: &points,
+        token: crate::word::token()?,
+    };
+    let told = |step: &str| printer.remark(step);
+    let installed =
+        changeover::change(&parts, &package, &told).await.map_err(|error| change_refusal(&error, file))?;
     let declaration = package.declaration();
     let (id, version) = (declaration.id(), declaration.version());
     let mut value = json!({"declaration": id, "version": version, "fingerprint": package.fingerprint()});
@@ -123,6 +142,84 @@ pub async fn activate(
         }
     };
     printer.either(&value, || vec![line])
+}
+
+/// How long an activation waits for another process that only looks whether one is under way.
+const ACTIVATION_TRIES: u32 = 20;
+/// Between two tries.
+const ACTIVATION_PAUSE: Duration = Duration::from_millis(50);
+
+/// One change at a time, and the roles see that it is alive by this lock.
+async fn hold_activation(home: &Home) -> Result<RoleLock, Failure> {
+    for _ in 0..ACTIVATION_TRIES {
+        if let Taken::Ours(lock) = lock::take(home, lock::ACTIVATE)? {
+            return Ok(lock);
+        }
+        tokio::time::sleep(ACTIVATION_PAUSE).await;
+    }
+    let message = "another declaration-activate is at work on this home";
+    Err(Failure::new(Exit::Conflict, "role-held", message).hint("wait until it has ended, then try again"))
+}
+
+/// The failure that tells of a change that did not come about.
+fn change_refusal(error: &changeover::Error, file: &Path) -> Failure {
+    use changeover::Error as E;
+    match error {
+        E::Declaration(error) => refusal(error, file),
+        E::NoAnswer { .. } => Failure::new(Exit::Conflict, "no-answer", chain(error))
+            .hint("the version before goes on; thought status tells which runs are on, and held ones are not waited for"),
+        E::NotReady { .. } => Failure::new(Exit::Machine, "not-ready", chain(error))
+            .hint("the version before goes on; thought doctor names what is missing"),
+        E::Role { .. } => Failure::new(Exit::Machine, "cannot-lock", chain(error)),
+        E::Store(_) => Failure::internal(error),
+    }
+}
+
+/// The roles of a home, by their locks.
+struct HomeRoles<'a> {
+    home: &'a Home,
+    held: Mutex<Vec<(String, RoleLock)>>,
+}
+
+impl changeover::Roles for HomeRoles<'_> {
+    fn take(&self, role: &str) -> Result<RoleState, &'static str> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.iter().any(|(name, _)| name == role) {
+            return Ok(RoleState::Taken);
+        }
+        match lock::take(self.home, role) {
+            Ok(Taken::Ours(lock)) => {
+                held.push((role.to_owned(), lock));
+                Ok(RoleState::Taken)
+            }
+            Ok(Taken::Held) => Ok(RoleState::AtWork),
+            Err(failure) => Err(failure.code),
+        }
+    }
+
+    fn consumer(&self, declaration: &str) -> String {
+        lock::consumer(declaration)
+    }
+}
+
+/// What must hold on this machine before a version takes over.
+struct HomeReadiness<'a> {
+    home: &'a Home,
+}
+
+impl changeover::Readiness for HomeReadiness<'_> {
+    fn prove(&self) -> BoxFuture<'_, Result<Sha256Hex, &'static str>> {
+        Box::pin(async {
+            let prove = || {
+                ContextRoot::open(&self.home.path, &self.home.config.context.root)
+                    .map_err(|error| Failure::refused(error.reason(), chain(&error)))?;
+                let worker = worker_sha256(self.home)?;
+                Jailer::start(jail::launcher(jail::tier(self.home.config.sandbox.mode))?)?.warm_up()?;
+                Ok::<_, Failure>(worker)
+            };
+            prove().map_err(|failure| failure.code)
+        })
+    }
 }
 
 /// `declaration-list`.

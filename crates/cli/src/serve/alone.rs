@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use thought_contract::declaration::agent_id;
 use thought_runtime::consumer;
+use thought_telegram::stop::Stop;
 use tokio::task::JoinSet;
 
 use super::{Ready, Signals, documents, hardening};
@@ -36,13 +37,19 @@ pub fn run(home: Home, printer: Printer, agent: &str) -> Result<(), Failure> {
         printer.either(&value, || vec![format!("ready in {took_ms} ms · {agent} v{version}")])?;
         let (stop, signal) = consumer::stop_switch();
         let mut tasks = JoinSet::new();
-        super::consume(&ready, agent, signal, &mut tasks).await?;
+        let (stop_following, told) = tokio::sync::watch::channel(false);
+        let mut following = JoinSet::new();
+        let told = Stop::new(told);
+        let asked = super::changeover::follow((&ready.home, &ready.store), &mut following, &told, None);
+        super::consume(&ready, agent, (signal, asked), &mut tasks).await?;
         let ended = tokio::select! {
             () = signals.received() => Ok(()),
             joined = tasks.join_next() => Err(super::ended_by_itself(joined)),
         };
         stop.stop();
         super::end("consumer", &mut tasks).await;
+        stop_following.send_replace(true);
+        super::end("follower", &mut following).await;
         tracing::info!(target: "thought::serve", agent, locks = ready.locks.len(), "stopped");
         ended
     })

@@ -17,7 +17,7 @@ use thought_telegram::ingress::{
     Allowed, ChannelState, PollOptions, Poller, Reception, Webhook, WebhookPorts,
 };
 use thought_telegram::notices::Switches;
-use thought_telegram::spool::{PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
+use thought_telegram::spool::{Freeze, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::{Next, Stop};
 use thought_telegram::typing::{Place, Typing};
 use tokio::sync::watch;
@@ -53,7 +53,13 @@ pub(super) struct Own {
 ///
 /// # Errors
 /// [`Failure`] for a token or root that cannot be one, or a missing token where a message should come in.
-pub(super) fn start(ready: &Ready, tasks: &mut Tasks, stop: &Stop, own: Own) -> Result<(), Failure> {
+pub(super) fn start(
+    ready: &Ready,
+    tasks: &mut Tasks,
+    stop: &Stop,
+    own: Own,
+    freeze: Freeze,
+) -> Result<(), Failure> {
     let Some(telegram) = &ready.home.config.telegram else { return Ok(()) };
     let token = match secrets::telegram_token(&ready.home, telegram)? {
         Secret::Found(token) => token,
@@ -75,6 +81,7 @@ pub(super) fn start(ready: &Ready, tasks: &mut Tasks, stop: &Stop, own: Own) -> 
         source: channel_source(&ready.home),
         switches: Switches { failure_notice: telegram.failure_notice, notices: telegram.notices },
         client,
+        freeze,
     };
     if own.ingress && telegram.ingress != Ingress::Off {
         ready.blobs.sweep()?;
@@ -98,6 +105,7 @@ struct Channel<'a> {
     source: SourceName,
     switches: Switches,
     client: Arc<BotClient>,
+    freeze: Freeze,
 }
 
 impl Channel<'_> {
@@ -153,6 +161,7 @@ impl Channel<'_> {
             photos: PhotoPorts { client: self.client.clone(), blobs: Arc::new(self.ready.blobs.clone()) },
             policy,
             clock: Arc::new(SystemClock),
+            freeze: self.freeze.clone(),
         };
         let spooler = Spooler::new(ports, SpoolOptions::new(self.switches));
         spawn(tasks, tell_problem(self.ready.home.clone(), state, stop.clone()));

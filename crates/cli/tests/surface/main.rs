@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 mod appends;
+mod changes;
 mod configuration;
 mod dark;
 mod declarations;

@@ -78,6 +78,11 @@ impl Lanes {
         self.lanes.values().any(|lane| matches!(lane.state, State::Held | State::Ready(Look::Again)))
     }
 
+    /// Whether nothing is at work or waits to be: every lane is held.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.lanes.values().all(|lane| lane.state == State::Held)
+    }
+
     /// Whether a run rests after a failure.
     pub(crate) fn any_resting(&self) -> bool {
         self.lanes.values().any(|lane| lane.state == State::Resting)

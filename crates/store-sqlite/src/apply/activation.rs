@@ -3,6 +3,7 @@
 use rusqlite::params;
 use thought_contract::time::Timestamp;
 use thought_store::command::NewDeclaration;
+use thought_store::row::ChangeoverRow;
 use thought_store::{Precondition, StoreError};
 
 use super::event::source_key;
@@ -33,7 +34,9 @@ pub(super) fn install(s: Session<'_>, at: Timestamp, new: &NewDeclaration) -> Re
     for (source, head) in &new.sources {
         let source = source_key(s, source)?;
         s.write(
-            "INSERT INTO consumers (declaration, source, version, scanned, progress) VALUES (?1, ?2, ?3, ?4, ?4)
+            "INSERT INTO consumers (declaration, source, version, scanned, progress) VALUES (?1, ?2, ?3, ?4,
+                coalesce((SELECT min(?4, min(sequence) - 1) FROM runs
+                    WHERE declaration = ?1 AND source = ?2 AND ended_ms IS NULL), ?4))
              ON CONFLICT (declaration, source) DO UPDATE SET
                 version = excluded.version, scanned = excluded.scanned, progress = excluded.progress",
             params![new.id, source, new.version, head],
@@ -41,5 +44,46 @@ pub(super) fn install(s: Session<'_>, at: Timestamp, new: &NewDeclaration) -> Re
     }
     // A source that this version does not subscribe to has no consumer any more.
     s.write("DELETE FROM consumers WHERE declaration = ?1 AND version <> ?2", params![new.id, new.version])?;
+    Ok(())
+}
+
+pub(super) fn put_changeover(s: Session<'_>, row: &ChangeoverRow) -> Result<(), StoreError> {
+    s.write(
+        "DELETE FROM changeovers WHERE declaration = ?1 AND token <> ?2",
+        params![row.declaration, row.token],
+    )?;
+    s.write(
+        "INSERT INTO changeovers (declaration, version, token, stage) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (declaration) DO UPDATE SET stage = excluded.stage",
+        params![row.declaration, row.version, row.token, row.stage.as_str()],
+    )?;
+    for (source, head) in &row.heads {
+        s.write(
+            "INSERT INTO changeover_heads (declaration, source, head) VALUES (?1, ?2, ?3)
+             ON CONFLICT (declaration, source) DO UPDATE SET head = excluded.head",
+            params![row.declaration, source_key(s, source)?, head],
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn ack_changeover(
+    s: Session<'_>,
+    declaration: &str,
+    token: &str,
+    role: &str,
+) -> Result<(), StoreError> {
+    let sql = "SELECT version FROM changeovers WHERE declaration = ?1 AND token = ?2";
+    let there = s.first(sql, [declaration, token], |row| Fields::of("changeovers", row).get::<u32>())?;
+    require(there.is_some(), Precondition::Changeover)?;
+    s.write(
+        "INSERT INTO changeover_acks (declaration, role) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        [declaration, role],
+    )?;
+    Ok(())
+}
+
+pub(super) fn clear_changeover(s: Session<'_>, declaration: &str, token: &str) -> Result<(), StoreError> {
+    s.write("DELETE FROM changeovers WHERE declaration = ?1 AND token = ?2", [declaration, token])?;
     Ok(())
 }

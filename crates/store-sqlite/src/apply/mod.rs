@@ -56,6 +56,13 @@ pub(crate) fn commit(session: Session<'_>, commit: &Commit) -> Result<Committed,
             Op::PutIntent(new) => review::put_intent(session, commit.at, new)?,
             Op::ClearIntent { decision } => review::clear_intent(session, decision)?,
             Op::InstallDeclaration(new) => activation::install(session, commit.at, new)?,
+            Op::PutChangeover(row) => activation::put_changeover(session, row)?,
+            Op::AckChangeover { declaration, token, role } => {
+                activation::ack_changeover(session, declaration, token, role)?;
+            }
+            Op::ClearChangeover { declaration, token } => {
+                activation::clear_changeover(session, declaration, token)?;
+            }
             Op::PutVersion(new) => document::put_version(session, new)?,
             Op::RemoveDocument { document, previous } => document::remove(session, document, previous)?,
             Op::OpenDelivery { cause, kind, channel, chat, thread, chunk_utf16_lengths } => {

@@ -7,7 +7,8 @@ use thought_contract::run::{AttemptState, RunState};
 use thought_protocol::{EventId, RunId};
 use thought_store::StoreError;
 use thought_store::row::{
-    Activity, AttemptRow, ConsumerRow, DeclarationRow, RunFilter, RunRow, SnapshotRow, UsageRow,
+    Activity, AttemptRow, ChangeoverRow, ChangeoverStage, ConsumerRow, DeclarationRow, RunFilter, RunRow,
+    SnapshotRow, UsageRow,
 };
 
 use crate::fields::Fields;
@@ -191,6 +192,36 @@ pub(crate) fn declaration(s: Session<'_>, id: &str) -> Result<Option<Declaration
 
 pub(crate) fn declarations(s: Session<'_>) -> Result<Vec<DeclarationRow>, StoreError> {
     s.all(&format!("{SELECT_DECLARATION} ORDER BY id, version"), [], decode_declaration)
+}
+
+pub(crate) fn changeovers(s: Session<'_>) -> Result<Vec<ChangeoverRow>, StoreError> {
+    let mut rows = s.all(
+        "SELECT declaration, version, token, stage FROM changeovers ORDER BY declaration",
+        [],
+        |row| {
+            let mut fields = Fields::of("changeovers", row);
+            Ok(ChangeoverRow {
+                declaration: fields.get()?,
+                version: fields.get()?,
+                token: fields.get()?,
+                stage: fields.word(ChangeoverStage::from_word)?,
+                heads: Vec::new(),
+                acknowledged: Vec::new(),
+            })
+        },
+    )?;
+    for row in &mut rows {
+        let sql = "SELECT sources.name, changeover_heads.head FROM changeover_heads
+            JOIN sources ON sources.id = changeover_heads.source WHERE changeover_heads.declaration = ?1
+            ORDER BY sources.name";
+        row.heads = s.all(sql, [&row.declaration], |row| {
+            let mut fields = Fields::of("changeover_heads", row);
+            Ok((SourceName::new(fields.get::<String>()?), fields.get()?))
+        })?;
+        let sql = "SELECT role FROM changeover_acks WHERE declaration = ?1 ORDER BY role";
+        row.acknowledged = s.all(sql, [&row.declaration], |row| Fields::of("changeover_acks", row).get())?;
+    }
+    Ok(rows)
 }
 
 pub(crate) fn consumers(s: Session<'_>) -> Result<Vec<ConsumerRow>, StoreError> {

@@ -102,6 +102,7 @@ impl Group {
                 progress: endings_out_of_order_move_progress_without_a_gap, scanning_moves_progress_when_nothing_is_open,
                 scanned_never_goes_down, a_retry_on_an_old_sequence_changes_no_progress,
                 sources_and_consumers_do_not_mix, only_an_installed_consumer_scans,
+                a_change_is_asked_answered_and_over, a_version_that_takes_over_begins_before_what_is_open,
             ],
             Self::Documents => cases![
                 documents: a_declaration_is_installed_over_the_expected_version, versions_only_rise,

@@ -9,6 +9,7 @@ use super::world::{
 };
 use crate::command::Op;
 use crate::engine::{Engine, Precondition};
+use crate::row::{ChangeoverRow, ChangeoverStage};
 
 /// Appends and admits `count` messages, one commit each.
 async fn admitted(engine: &Arc<dyn Engine>, count: i64) -> Vec<StoredEvent> {
@@ -101,4 +102,57 @@ pub(super) async fn sources_and_consumers_do_not_mix(engine: Arc<dyn Engine>) {
 pub(super) async fn only_an_installed_consumer_scans(engine: Arc<dyn Engine>) {
     refused(&engine, vec![scanned(1)], Precondition::ConsumerInstalled).await;
     assert!(engine.consumers().await.unwrap().is_empty());
+}
+
+pub(super) async fn a_change_is_asked_answered_and_over(engine: Arc<dyn Engine>) {
+    install(&engine).await;
+    let row = |token: &str, stage, heads| ChangeoverRow {
+        declaration: AGENT.to_owned(),
+        version: 2,
+        token: token.to_owned(),
+        stage,
+        heads,
+        acknowledged: Vec::new(),
+    };
+    let ack = |token: &str, role: &str| Op::AckChangeover {
+        declaration: AGENT.to_owned(),
+        token: token.to_owned(),
+        role: role.to_owned(),
+    };
+    let clear = |token: &str| Op::ClearChangeover { declaration: AGENT.to_owned(), token: token.to_owned() };
+    let asked = row("one", ChangeoverStage::Freeze, Vec::new());
+    done(&engine, vec![Op::PutChangeover(asked.clone())]).await;
+    assert_eq!(engine.changeovers().await.unwrap(), [asked.clone()]);
+    done(&engine, vec![ack("one", "ingress")]).await;
+    done(&engine, vec![ack("one", "ingress")]).await;
+    // The next stage keeps what was answered.
+    let drain = row("one", ChangeoverStage::Drain, vec![(telegram(), 7)]);
+    done(&engine, vec![Op::PutChangeover(drain.clone())]).await;
+    let known = engine.changeovers().await.unwrap();
+    assert_eq!(known, [ChangeoverRow { acknowledged: vec!["ingress".to_owned()], ..drain }]);
+    // Another change begins anew, and what belongs to the one before it is too late.
+    let other = row("two", ChangeoverStage::Freeze, Vec::new());
+    done(&engine, vec![Op::PutChangeover(other.clone())]).await;
+    refused(&engine, vec![ack("one", "consume")], Precondition::Changeover).await;
+    done(&engine, vec![clear("one")]).await;
+    assert_eq!(engine.changeovers().await.unwrap(), [other]);
+    done(&engine, vec![clear("two")]).await;
+    assert!(engine.changeovers().await.unwrap().is_empty());
+    refused(&engine, vec![ack("two", "ingress")], Precondition::Changeover).await;
+}
+
+pub(super) async fn a_version_that_takes_over_begins_before_what_is_open(engine: Arc<dyn Engine>) {
+    let triggers = admitted(&engine, 3).await;
+    end(&engine, &triggers[0], 0).await;
+    assert_eq!(consumer(&engine).await, (3, 1));
+    let mut next = declaration(2, Some(1));
+    next.sources = vec![(telegram(), 3)];
+    done(&engine, vec![Op::InstallDeclaration(next)]).await;
+    assert_eq!(consumer(&engine).await, (3, 1), "two runs are open behind it");
+    end(&engine, &triggers[1], 0).await;
+    end(&engine, &triggers[2], 0).await;
+    let mut last = declaration(3, Some(2));
+    last.sources = vec![(telegram(), 3)];
+    done(&engine, vec![Op::InstallDeclaration(last)]).await;
+    assert_eq!(consumer(&engine).await, (3, 3));
 }

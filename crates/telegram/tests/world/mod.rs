@@ -32,7 +32,7 @@ use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts}
 use thought_telegram::ids::{ChatId, UserId};
 use thought_telegram::ingress::{Allowed, ChannelState, PollOptions, Poller};
 use thought_telegram::notices::Switches;
-use thought_telegram::spool::{BlobError, Blobs, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
+use thought_telegram::spool::{Freeze, BlobError, Blobs, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::Stop;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -166,6 +166,7 @@ impl World {
         let ingress = self.store.telegram_ingress(Self::source());
         let poller = Poller::new(client.clone(), ingress.clone(), allowed, options);
         let ports = SpoolPorts {
+            freeze: Freeze::never(),
             reader: self.store.reader(),
             ingress,
             incidents: self.store.incidents("telegram"),
