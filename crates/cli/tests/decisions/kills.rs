@@ -1,8 +1,11 @@
 //! The deciding process is killed at every step: the old bytes and no receipt, or the new bytes and, after
 //! `proposal-project`, the next `serve` or the same word again, exactly one.
 
+use std::os::unix::process::ExitStatusExt;
+
 use thought_authority::materialize::CRASH_POINTS;
 use thought_testkit::home::Home;
+use thought_testkit::serve::spawn;
 use thought_testkit::wait_for;
 use thought_testkit::world::{Speaks, World};
 
@@ -117,6 +120,28 @@ const OF_A_SAVE_IN_BETWEEN: &str = "back.after";
 fn every_point_of_a_materialization_is_killed_at() {
     assert!(CRASH_POINTS.iter().all(|point| NAMED.contains(point) != (*point == OF_A_SAVE_IN_BETWEEN)));
     assert_eq!(NAMED.len(), CRASH_POINTS.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serve_that_is_killed_while_it_carries_out_is_healed_by_the_next() {
+    for point in ["intent.after", "exchange.after", "scan.after", "receipt.after"] {
+        let (mut home, id) = three(CHANGE).await;
+        let base = memory_of(&home);
+        home.env("THOUGHT_TEST_CRASH_POINT", "decision.after");
+        assert_eq!(decide(&home, &id, "accept", &[]).code, None);
+        home.env("THOUGHT_TEST_CRASH_POINT", point);
+        let mut world = World::around(home, Speaks::Anthropic, None).await;
+        let (mut child, log) = spawn(&world.home, &[]);
+        let status = child.wait_for_end(&format!("the kill at {point}"));
+        assert_eq!(status.signal(), Some(9), "{status} {}", std::fs::read_to_string(log).unwrap());
+        world.home.unset("THOUGHT_TEST_CRASH_POINT");
+        let serve = world.serve();
+        wait_for("the receipt", || (receipts(&world.home).len() == 1).then_some(()));
+        serve.stop();
+        assert_eq!(memory_of(&world.home), appended(&base, LINE), "{point}");
+        assert_eq!((receipts(&world.home).len(), decisions(&world.home).len()), (1, 1), "{point}");
+        assert!(failures(&world.home).is_empty(), "{point}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
