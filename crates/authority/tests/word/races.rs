@@ -88,6 +88,7 @@ impl Pace {
 }
 
 /// Materializes again and again while somebody meddles; every outcome is one or the other, and the receipts agree.
+#[expect(clippy::print_stdout, reason = "a soak wants its figures")]
 async fn rounds(world: &World, first: i64, count: i64) -> usize {
     let before = world.side.receipts().await.len();
     let mut materialized = 0;
