@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -70,7 +71,7 @@ impl Watched {
         if done.stdout.lines().count() == 1 { done.object() } else { Value::Null }
     }
 
-    fn note(&self) -> std::path::PathBuf {
+    fn note(&self) -> PathBuf {
         self.home().below("context/note.md")
     }
 
@@ -150,12 +151,12 @@ async fn lived_in() -> Watched {
         let status = watched.home().object(&["status"]);
         status["deliveries"]["uncertain"].as_array().is_some_and(|ids| ids.len() == 2)
     });
-    let identity = watched.home().below("context/identity.md");
-    fs::rename(&identity, watched.home().folder.path().join("identity.md")).unwrap();
+    let (identity, elsewhere) = identity(watched.home());
+    fs::rename(&identity, &elsewhere).unwrap();
     watched.world.say("This one waits.");
     watched.home().wait_for_runs("held", 1);
     serve.stop();
-    fs::rename(watched.home().folder.path().join("identity.md"), &identity).unwrap();
+    fs::rename(&elsewhere, &identity).unwrap();
     watched.book("serve");
     watched
 }
@@ -198,7 +199,35 @@ fn words(watched: &mut Watched) {
     }
 }
 
-/// Runs and deliveries that a person settles, and a private message.
+/// The document that a run cannot do without, and a place beside the home.
+fn identity(home: &Home) -> (PathBuf, PathBuf) {
+    (home.below("context/identity.md"), home.folder.path().join("identity.md"))
+}
+
+/// A private message.
+fn send(watched: &mut Watched, message: &str) {
+    let letter = watched.home().folder.path().join("letter.txt");
+    fs::write(&letter, "Anything new?").unwrap();
+    fs::set_permissions(&letter, Permissions::from_mode(0o600)).unwrap();
+    let letter = argument(&letter).to_owned();
+    let route =
+        ["--from", "co", "--to", "stream-agent-conversation", "--thread", "t", "--message-id", message];
+    let line: Vec<&str> = ["agent-send"].into_iter().chain(route).chain(["--file", &letter]).collect();
+    watched.run(&[0], &line);
+}
+
+/// The consumer of private messages, at work until this has come.
+fn consume(watched: &mut Watched, until: impl FnOnce(&Home)) {
+    let home = watched.home();
+    let line = ["--home", argument(&home.path), "consume", "--agent", "stream-agent-conversation"];
+    let mut consume = home.binary.spawn(&line, Stdio::null(), Stdio::null());
+    until(home);
+    consume.signal(Signal::TERM);
+    consume.wait_for_end("the consumer");
+    watched.book("consume");
+}
+
+/// Runs and deliveries that a person settles, private messages, and a changed declaration.
 fn chores(watched: &mut Watched) {
     let runs = watched.home().runs();
     let of = |state: &str| id(runs.iter().find(|run| run["state"] == state).unwrap());
@@ -219,21 +248,15 @@ fn chores(watched: &mut Watched) {
     watched.run(&[3], &["telegram-webhook-set"]);
     watched.run(&[0], &["telegram-webhook-delete"]);
 
-    let letter = watched.home().folder.path().join("letter.txt");
-    fs::write(&letter, "Anything new?").unwrap();
-    fs::set_permissions(&letter, Permissions::from_mode(0o600)).unwrap();
-    let letter = argument(&letter).to_owned();
-    let route = ["--from", "co", "--to", "stream-agent-conversation", "--thread", "t", "--message-id", "m"];
-    let send: Vec<&str> = ["agent-send"].into_iter().chain(route).chain(["--file", &letter]).collect();
-    watched.run(&[0], &send);
     watched.world.model.script(vec![Reply::Text("Nothing.".to_owned())]);
-    let arguments =
-        ["--home", argument(&watched.home().path), "consume", "--agent", "stream-agent-conversation"];
-    let mut consume = watched.home().binary.spawn(&arguments, Stdio::null(), Stdio::null());
-    watched.home().wait_for_events("derived.agent.message@1", 1);
-    consume.signal(Signal::TERM);
-    consume.wait_for_end("the consumer");
-    watched.book("consume");
+    send(watched, "m-1");
+    consume(watched, |home| drop(home.wait_for_events("derived.agent.message@1", 1)));
+    // A run that waits when its declaration is changed ends there.
+    let (identity, elsewhere) = identity(watched.home());
+    fs::rename(&identity, &elsewhere).unwrap();
+    send(watched, "m-2");
+    consume(watched, |home| drop(home.wait_for_runs("held", 1)));
+    fs::rename(&elsewhere, &identity).unwrap();
 
     let declaration = watched.home().below("agents/stream-agent-conversation.yaml");
     let text = fs::read_to_string(&declaration).unwrap();
