@@ -162,6 +162,7 @@ async fn a_full_disk_under_the_whole_home_loses_no_word_that_was_told() {
         home.json(&["proposal-project"]).exit(0);
         assert_eq!(memory_of(&home), appended(&base, LINE), "{pages_left}");
         assert_eq!((receipts(&home).len(), decisions(&home).len()), (1, 1), "{pages_left}");
+        home.json(&["verify"]).exit(0);
     }
     assert!((1..10).contains(&decided_while_full), "some disks are too full for a word, others are not");
 }

@@ -85,6 +85,7 @@ async fn killed_at(point: &str) {
             .collect();
         names.sort();
         assert_eq!(names, [".thought.lock", "identity.md", "memory.md"]);
+        home.json(&["verify"]).exit(0);
     }
 }
 

@@ -220,6 +220,7 @@ async fn beside_a_serve_that_projects_too_each_word_has_one_outcome() {
         assert_eq!(memory_of(home), expected);
     }
     serve.stop();
+    home.json(&["verify"]).exit(0);
     assert_eq!(
         (receipts(home).len(), failures(home), decisions(home).len()),
         (5, vec!["stale-base".to_owned(); 4], 9)

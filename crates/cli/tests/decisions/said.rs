@@ -195,6 +195,8 @@ async fn judgments_are_listed_with_their_standing_and_without_their_words() {
     assert!(printed.stderr.contains("1 of 2 judgments"), "{}", printed.stderr);
     assert!(printed.stdout.contains("superseded") && !printed.stdout.contains(CORRECTED));
 
+    home.json(&["verify"]).exit(0);
+
     // The next turn hears the newest.
     let serve = world.serve();
     world.turn("Go on.", 4).await;
@@ -229,6 +231,7 @@ async fn of_five_suggestions_of_a_day_one_is_taken_and_the_others_are_proposed_a
         assert_eq!(memory_of(&home), expected);
     }
     assert_eq!(receipts(&home).len(), 5);
+    home.json(&["verify"]).exit(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,6 +253,7 @@ async fn a_change_is_reverted_on_whatever_stands_now() {
     let forth = home.object(&["proposal-revert", id]);
     decided(&home, forth["proposal"].as_str().unwrap(), "accept", "materialized");
     assert_eq!(memory_of(&home), with_both);
+    home.json(&["verify"]).exit(0);
 }
 
 /// Refused with this code and a hint, and nothing changed.
