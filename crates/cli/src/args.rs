@@ -191,7 +191,7 @@ pub enum Command {
         #[arg(long, requires = "clear_lock")]
         yes: bool,
     },
-    /// Run ingress, consumers, dispatcher and scan in one process
+    /// Run ingress, consumers, dispatcher, projectors and scan in one process
     Serve,
     /// Tell how things stand
     Status,
