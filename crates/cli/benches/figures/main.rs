@@ -6,6 +6,7 @@
 
 mod commits;
 mod cost;
+mod export;
 mod fill;
 mod jail;
 mod mail;
@@ -65,6 +66,9 @@ fn run() -> Result<()> {
     }
     if options.wants(Part::Mail) {
         mail::across(&options, &mut table)?;
+    }
+    if options.wants(Part::Export) {
+        export::of_many(&options, &mut table)?;
     }
     machine(&mut table)?;
     table.finish()

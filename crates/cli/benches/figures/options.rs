@@ -16,9 +16,10 @@ pub(crate) enum Part {
     Disk,
     Scale,
     Mail,
+    Export,
 }
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("jail", Part::Jail),
     ("packet", Part::Packet),
     ("settlement", Part::Settlement),
@@ -26,10 +27,11 @@ const PARTS: [(&str, Part); 7] = [
     ("disk", Part::Disk),
     ("scale", Part::Scale),
     ("mail", Part::Mail),
+    ("export", Part::Export),
 ];
 
-const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,scale,mail] [--turns N] [--events N] \
-                     [--memory DIR] [--disk DIR]";
+const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,scale,mail,export] [--turns N] \
+                     [--events N] [--memory DIR] [--disk DIR]";
 
 /// The options of one run.
 pub(crate) struct Options {
