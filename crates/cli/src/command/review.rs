@@ -75,6 +75,8 @@ struct Session<'a> {
     met: HashSet<EventId>,
     /// What comes up before its turn.
     first: Option<EventId>,
+    /// A text of the person's own that its base moved away under: the next edit of the same change begins with it.
+    kept: Option<Sensitive<String>>,
 }
 
 /// `review`.
@@ -116,6 +118,7 @@ pub async fn run(home: &Home, store: &Store, printer: Printer, options: Options)
         behind: 0,
         met: HashSet::new(),
         first: None,
+        kept: None,
     };
     session.walk().await?;
     printer.line(&waiting(&session.reader).await?)
@@ -162,6 +165,7 @@ impl Session<'_> {
             self.met.insert(first.clone());
             return Ok(Some(first));
         }
+        self.kept = None;
         loop {
             let Some(proposal) = oldest_waiting(&self.reader, self.behind).await? else { return Ok(None) };
             let Some(row) = self.reader.proposal(proposal.clone()).await? else { return Ok(None) };
@@ -257,6 +261,7 @@ impl Session<'_> {
         let is_as_shown = now.against == sight.shown.against && now.row.base == sight.shown.row.base;
         if disposition != Disposition::Reject && !is_as_shown {
             self.hint("what it would change has changed since it was shown; here it is as it stands")?;
+            self.keep(sight)?;
             return Ok(Left::Again);
         }
         let own = sight.edited_text().map(|text| text.expose().as_bytes().to_vec());
@@ -293,6 +298,7 @@ impl Session<'_> {
             self.printer.failure(&failure);
         }
         if outcome.status == Status::MaterializationFailed(Reason::StaleBase) {
+            self.keep(sight)?;
             sight.came_too_late();
             return Ok(Left::Stays);
         }
@@ -330,27 +336,41 @@ impl Session<'_> {
         let Some(bytes_max) = verified.map(thought_authority::chain::replacement_bytes_max) else {
             return Ok(Left::Stays);
         };
-        let text = sight.edited_text().unwrap_or(&sight.shown.review.text).clone();
+        let proposed = sight.shown.review.text.clone();
+        let text = sight.edited_text().cloned().or_else(|| self.kept.clone()).unwrap_or(proposed.clone());
         self.terminal.give_back()?;
         let edited = editor::edit(self.home, &mut self.signals, text.expose(), bytes_max).await;
         self.terminal.take_keys()?;
         self.terminal.forget_typed();
         match edited {
+            // What was kept differs from what is proposed as it is.
+            Ok(Edited::Unchanged) if text != proposed => self.put(sight, text)?,
             Ok(Edited::Ended) => return Ok(Left::Quit),
             Ok(Edited::Unchanged) => self.hint("the text is unchanged, and nothing is decided")?,
             Ok(Edited::Nothing(why)) => self.hint(&format!("{why}; nothing is decided"))?,
             Err(failure) => self.printer.failure(&failure),
-            Ok(Edited::Text(text)) if text == sight.shown.review.text => {
+            Ok(Edited::Text(text)) if text == proposed => {
                 sight.put_back();
                 self.hint("the text is the proposed one again, and nothing is decided; a accepts it")?;
             }
-            Ok(Edited::Text(text)) => {
-                sight.put(text);
-                self.lines(&sight.facts_of_edited())?;
-                self.page(sight)?;
-            }
+            Ok(Edited::Text(text)) => self.put(sight, text)?,
         }
         Ok(Left::Stays)
+    }
+
+    /// Shows the person's own text in the place of the proposed one.
+    fn put(&mut self, sight: &mut Sight, text: Sensitive<String>) -> Result<(), Failure> {
+        self.kept = None;
+        sight.put(text);
+        self.lines(&sight.facts_of_edited())?;
+        self.page(sight)
+    }
+
+    /// Keeps the person's own text for the next edit.
+    fn keep(&mut self, sight: &Sight) -> Result<(), Failure> {
+        let Some(own) = sight.edited_text() else { return Ok(()) };
+        self.kept = Some(own.clone());
+        self.hint("your text is kept: e begins with it once this is proposed again")
     }
 
     /// The page that is shown, with the place; nothing without consent.

@@ -120,6 +120,27 @@ async fn an_interrupt_is_the_editors_and_what_a_killed_review_left_is_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_edited_text_outlives_a_base_that_moves_under_it() {
+    let mut world = suggesting(&["- Likes tee."]).await;
+    editor(&mut world.home, "sed -i s/tee/tea/ \"$1\"");
+    let mut person = Person::consenting(&world.home, &[]);
+    person.presses_and_sees("e", "+- Likes tea.");
+    person.sees("[q]uit  [?]");
+    let by_hand = format!("{}- By hand.\n", memory_of(&world.home));
+    std::fs::write(world.home.below("context/memory.md"), &by_hand).unwrap();
+    person.types("y");
+    person.sees("hint: your text is kept");
+    person.presses_and_sees("p", "proposed again as evt_");
+    person.sees("+- Likes tee.");
+    // The editor finds nothing left to change in it.
+    person.presses_and_sees("e", "+- Likes tea.");
+    person.presses_and_sees("y", "decided: edit, materialized");
+    person.leaves();
+    assert_eq!(memory_of(&world.home), format!("{by_hand}\n- Likes tea.\n"));
+    assert_eq!(decisions(&world.home).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_correction_is_edited_without_the_line_end_of_the_editor() {
     let mut world = World::start(THOUGHT).await;
     world.home.set("operator", "names", Some("[\"alex\"]"));
