@@ -24,7 +24,8 @@ fn main() -> Result<()> {
              house      which room may link which\n\
              reference  write docs/reference from the command line's own definition; --check compares\n\
              bench      print the figures of a release build\n\
-             soak       5,000 materializations beside somebody who swaps and saves: --rounds N of each of 5 kinds, --seed N"
+             soak       5,000 materializations beside somebody who swaps and saves, and 10,000 updates through a channel at its\n\
+             \x20          worst: --rounds N of each of 5 kinds, --updates N, --seed N, --only documents|channel"
         ),
     }
 }

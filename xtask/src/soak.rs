@@ -1,4 +1,4 @@
-//! The long version of the materializer's races: the tests' own rounds, more of them, at a pace of a seed.
+//! The long versions of two tests: the materializer's races, and the channel at its worst; more rounds, at a pace of a seed.
 
 use std::process::Command;
 
@@ -11,11 +11,65 @@ const KINDS: u64 = 5;
 /// Most rounds: the store of one run holds them all.
 const ROUNDS_MAX: u64 = 2_000;
 
-/// Runs it: `--rounds N` of each kind, `--seed N` for the pace.
+/// Updates through the real binary, and messages of one burst.
+const UPDATES: u64 = 10_000;
+const BURST: u64 = 2_000;
+
+/// Runs both: `--rounds N` of each kind of meddling, `--updates N`, `--seed N` for the pace. With `--only documents` or
+/// `--only channel`, one of them.
 ///
 /// # Errors
-/// When a round lost a byte, or an argument is none.
+/// When a round lost a byte, a message was lost or doubled, or an argument is none.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let only =
+        arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    match only.map(String::as_str) {
+        None => documents(arguments).and_then(|()| channel(arguments)),
+        Some("documents") => documents(arguments),
+        Some("channel") => channel(arguments),
+        Some(_) => bail!("--only is documents or channel"),
+    }
+}
+
+fn channel(arguments: &[String]) -> Result<()> {
+    let updates = number(arguments, "--updates")?.unwrap_or(UPDATES);
+    let seed = number(arguments, "--seed")?.unwrap_or(4_242);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a chore starts cargo; the product starts nothing this way"
+    )]
+    let mut command = Command::new(cargo);
+    command
+        .args([
+            "test",
+            "--package",
+            "thought",
+            "--test",
+            "channel",
+            "--",
+            "--nocapture",
+            "--test-threads=1",
+            "soak::",
+        ])
+        .env("THOUGHT_SOAK_UPDATES", updates.to_string())
+        .env("THOUGHT_SOAK_BURST", BURST.to_string())
+        .env("THOUGHT_SOAK_SEED", seed.to_string());
+    let began = std::time::Instant::now();
+    if !command.status().context("start the soak")?.success() {
+        bail!("the soak of seed {seed} failed");
+    }
+    let seconds = began.elapsed().as_secs();
+    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
+    {
+        println!(
+            "{updates} updates and a burst of {BURST} in {seconds} s, seed {seed}: none lost, none doubled"
+        );
+    }
+    Ok(())
+}
+
+fn documents(arguments: &[String]) -> Result<()> {
     let rounds = number(arguments, "--rounds")?.unwrap_or(ROUNDS);
     let seed = number(arguments, "--seed")?.unwrap_or(1);
     if !(1..=ROUNDS_MAX).contains(&rounds) {

@@ -7,6 +7,7 @@ mod deliveries;
 mod images;
 mod menu;
 mod odd;
+mod soak;
 mod webhook;
 
 /// The binary under test.
