@@ -191,6 +191,15 @@ impl Fault {
     }
 }
 
+/// What became of a unit that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// It waits, and its chat with it.
+    TriedAgain,
+    /// It is out of the way.
+    SetAside,
+}
+
 /// What is remembered between looks; nothing of it has to survive.
 struct Memory {
     /// Photos on their way.
@@ -319,8 +328,10 @@ impl Spooler {
                 match outcome {
                     Ok(()) => memory.photos.forget(&unit.updates()),
                     Err(fault) => {
-                        self.failed(unit, fault, memory).await?;
-                        waits.insert(unit.lane);
+                        // Behind what was set aside, its chat goes on at once: no news would tell of it.
+                        if self.failed(unit, fault, memory).await? == After::TriedAgain {
+                            waits.insert(unit.lane);
+                        }
                     }
                 }
             }
@@ -366,7 +377,7 @@ impl Spooler {
     }
 
     /// Counts a try, or sets the updates aside after the last one.
-    async fn failed(&self, unit: &Unit, fault: Fault, memory: &mut Memory) -> Result<(), StoreError> {
+    async fn failed(&self, unit: &Unit, fault: Fault, memory: &mut Memory) -> Result<After, StoreError> {
         if let Fault::Store(error) = fault {
             return Err(error);
         }
@@ -374,7 +385,8 @@ impl Spooler {
         let code = fault.code();
         if tries >= SPOOL_TRIES_MAX {
             memory.photos.forget(&unit.updates());
-            return self.park(unit, code).await;
+            self.park(unit, code).await?;
+            return Ok(After::SetAside);
         }
         for update in unit.updates() {
             self.ports.ingress.failed(update).await?;
@@ -382,7 +394,7 @@ impl Spooler {
         }
         let pause = self.options.retry_first_ms << (tries - 1).min(SPOOL_TRIES_MAX);
         memory.blocked.insert(unit.lane, Instant::now() + Duration::from_millis(pause));
-        Ok(())
+        Ok(After::TriedAgain)
     }
 
     /// The incident comes first: what is set aside is always told of.
