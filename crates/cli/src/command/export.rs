@@ -227,7 +227,7 @@ pub async fn release(
     let handles = (&store.reader(), &store.judgments());
     let released = export::release(handles, images, &SystemClock, (&id, operator))
         .await
-        .map_err(|error| release_failure(error))?;
+        .map_err(release_failure)?;
     let value = json!({"judgment": released.judgment, "supersedes": released.supersedes});
     printer.either(&value, || {
         vec![

@@ -1,6 +1,6 @@
 //! Exports from outside: what a person's corrections become, what never gets in, and where a file may not lie.
 
-#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
 
 mod canaries;
 mod fill;
