@@ -6,6 +6,7 @@ mod canaries;
 mod fill;
 mod kills;
 mod many;
+mod photos;
 mod python;
 mod refusals;
 mod scene;
