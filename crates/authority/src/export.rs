@@ -2,7 +2,7 @@
 //!
 //! The selector replays the complete chain of each judgment; what lacks a part is left out and counted by reason. The writer
 //! looks again by itself. Examples go into the one file that the person named and nowhere else: not to stdout, a log or an
-//! error. Nothing here appends an event but [`release`], and nothing here is on the way of a turn, so files are written
+//! error. Nothing here appends an event but [`release()`], and nothing here is on the way of a turn, so files are written
 //! where the reading is awaited.
 
 mod destination;
