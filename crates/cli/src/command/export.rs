@@ -225,9 +225,8 @@ pub async fn release(
     let operator = operators.choose(actor).map_err(|error| actor_failure(&error))?;
     let id: EventId = resolve(&store.reader(), id, "evt", "judgment").await?;
     let handles = (&store.reader(), &store.judgments());
-    let released = export::release(handles, images, &SystemClock, (&id, operator))
-        .await
-        .map_err(release_failure)?;
+    let released =
+        export::release(handles, images, &SystemClock, (&id, operator)).await.map_err(release_failure)?;
     let value = json!({"judgment": released.judgment, "supersedes": released.supersedes});
     printer.either(&value, || {
         vec![
