@@ -131,6 +131,18 @@ impl EventType {
     pub const fn is_turn(self) -> bool {
         matches!(self, Self::TelegramMessage | Self::AgentMessage)
     }
+
+    /// The other types that stand in the source of this one, where that is a source which declarations follow: whoever
+    /// follows it passes them by, and is to hear of them.
+    pub const fn beside(self) -> &'static [Self] {
+        match self {
+            Self::TelegramMessage => &[Self::TelegramCommand],
+            Self::TelegramCommand => &[Self::TelegramMessage],
+            Self::FileVersion => &[Self::FileRemoved],
+            Self::FileRemoved => &[Self::FileVersion],
+            _ => &[],
+        }
+    }
 }
 
 impl fmt::Display for EventType {

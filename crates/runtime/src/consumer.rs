@@ -180,6 +180,7 @@ impl Consumer {
         for subscription in active.declaration.subscriptions() {
             types.entry(subscription.source.clone()).or_default().push(subscription.event_type);
             topics = topics.and(Topics::event(subscription.event_type));
+            topics = topics.and(Topics::events(subscription.event_type.beside()));
         }
         let rows = parts.reader.consumers().await?;
         let mut sources = Vec::with_capacity(types.len());
