@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use thought_fakes::{BotApi, BotConfig, ChatSpec, MessageSpec, ModelConfig, ModelServer, UserSpec, demo_brain};
+use thought_fakes::{
+    BotApi, BotConfig, ChatSpec, MessageSpec, ModelConfig, ModelServer, UserSpec, demo_brain,
+};
 use thought_protocol::{EventId, Sensitive};
 use thought_store::handle::Reader;
 

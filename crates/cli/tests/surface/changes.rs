@@ -112,7 +112,7 @@ async fn a_change_under_way_answers_each_message_once_under_the_version_of_its_s
     assert!(world.home.lines(&["proposal-list"]).is_empty());
     let activations = world.home.events("declaration.activated@1");
     let of_it = |event: &&Value| event["payload"]["declaration"] == "stream-telegram-conversation";
-    let second = activations.iter().filter(of_it).next_back().unwrap();
+    let second = activations.iter().rfind(of_it).unwrap();
     assert_eq!(second["payload"]["sources"], json!([{"source": SOURCE, "head": 2}]), "at the frozen head");
 }
 
