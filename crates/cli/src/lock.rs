@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
@@ -40,6 +41,26 @@ pub fn is_held(home: &Home, role: &str) -> bool {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
         Err(errno) => errno != rustix::io::Errno::NOENT,
     }
+}
+
+/// How often a lock that looks held is tried again, and after which pause. A child that its killed parent left behind in
+/// the middle of its launch holds what the parent held until it has closed it, which takes a moment.
+const TRIES: u32 = 6;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Takes what is free, or becomes free within a moment.
+///
+/// # Errors
+/// What `take` failed with.
+pub fn patiently(mut take: impl FnMut() -> Result<Taken, Failure>) -> Result<Taken, Failure> {
+    for _ in 1..TRIES {
+        if let Taken::Ours(lock) = take()? {
+            return Ok(Taken::Ours(lock));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    take()
 }
 
 /// Tries to take a role.

@@ -115,7 +115,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     let mut held_elsewhere = Vec::new();
     let channel = ["ingress", "dispatch"].map(str::to_owned);
     for role in channel.into_iter().chain(agents.iter().map(|agent| lock::consumer(agent))) {
-        match lock::take(&home, &role)? {
+        match lock::patiently(|| lock::take(&home, &role))? {
             Taken::Ours(lock) => locks.push(lock),
             Taken::Held => held_elsewhere.push(role),
         }
@@ -126,7 +126,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
 }
 
 fn serve_lock(home: &Home) -> Result<RoleLock, Failure> {
-    match lock::take_home(home)? {
+    match lock::patiently(|| lock::take_home(home))? {
         Taken::Ours(lock) => Ok(lock),
         Taken::Held => {
             let message = format!("another thought serve works on {}", home.path.display());

@@ -93,7 +93,7 @@ async fn prepare(home: Home, printer: Printer, agent: &str) -> Result<(Ready, u3
 }
 
 fn role_lock(home: &Home, agent: &str) -> Result<RoleLock, Failure> {
-    match lock::take(home, &lock::consumer(agent))? {
+    match lock::patiently(|| lock::take(home, &lock::consumer(agent)))? {
         Taken::Ours(lock) => Ok(lock),
         Taken::Held => {
             let message = format!("another process consumes {agent} on {}", home.path.display());
