@@ -67,6 +67,26 @@ impl HomeBlobs {
         Ok(())
     }
 
+    /// Names of everything in the folder, sorted.
+    ///
+    /// # Errors
+    /// [`Failure`] (8) when the folder cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Failure> {
+        let cannot = |errno: Errno| {
+            let kind = std::io::Error::from(errno).kind();
+            Failure::new(Exit::Machine, "cannot-read", format!("look through {FOLDER}: {kind}"))
+        };
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(self.0.as_fd()).map_err(cannot)? {
+            let name = entry.map_err(cannot)?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     fn keep_now(&self, bytes: &[u8]) -> Result<Sha256Hex, BlobError> {
         let name = Sha256Hex::of(bytes);
         if matches!(self.read_now(&name), Ok(kept) if kept.expose() == bytes) {

@@ -125,7 +125,7 @@ fn mail_through_socket(global: &Global, printer: Printer, options: &AgentSend) -
 async fn with_store(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
     let reader = &store.reader();
     match command {
-        Command::Verify { against } => verify::run((reader, &HomeBlobs::open(home)?), printer, against).await,
+        Command::Verify { against } => verify::run(reader, &HomeBlobs::open(home)?, printer, against).await,
         Command::Backup { output } => backup::backup(home, store, printer, &output).await,
         Command::Status => status::show(home, reader, printer).await,
         Command::Doctor { .. } => doctor::who(home, reader, printer).await,

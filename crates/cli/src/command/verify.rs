@@ -3,17 +3,22 @@
 //! The store audits itself; here every frozen context is rebuilt to the packet it was, every decided proposal's authority
 //! is replayed, and the heads are held against ones that were printed before.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thought_authority::chain::{self, ChainError};
+use thought_contract::event::EventType;
+use thought_contract::payload::TelegramMessage;
+use thought_contract::review::visible;
 use thought_protocol::Sha256Hex;
 use thought_store::Images;
 use thought_store::audit::Audit;
 use thought_store::handle::Reader;
-use thought_store::row::{ProposalFilter, ProposalState, RunFilter};
+use thought_store::row::{EventFilter, ProposalFilter, ProposalState, RunFilter};
 
+use crate::blobs::HomeBlobs;
 use crate::exit::{Exit, Failure};
 use crate::home;
 use crate::print::Printer;
@@ -48,6 +53,10 @@ pub struct Verified {
     pub contexts: u64,
     /// Authority chains that were replayed.
     pub chains: u64,
+    /// Blobs that messages name.
+    pub blobs: BTreeSet<Sha256Hex>,
+    /// Files among the blobs that no message names: what a cut left before its event, or what somebody put there.
+    pub unnamed: Vec<String>,
 }
 
 /// `verify`.
@@ -55,12 +64,16 @@ pub struct Verified {
 /// # Errors
 /// [`Failure`]: something is not what was written (3), the file of heads cannot be read (3, 5).
 pub async fn run(
-    (reader, images): (&Reader, &dyn Images),
+    reader: &Reader,
+    blobs: &HomeBlobs,
     printer: Printer,
     against: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let printed = against.as_deref().map(read_heads).transpose()?;
-    let mut verified = verify(reader, images).await?;
+    let mut verified = verify(reader, blobs).await?;
+    let is_named = |name: &String| name.parse().is_ok_and(|sha256| verified.blobs.contains(&sha256));
+    let unnamed = blobs.names()?.into_iter().filter(|name| !is_named(name)).collect();
+    verified.unnamed = unnamed;
     if let Some(printed) = printed {
         compare_heads(reader, &printed, &mut verified.audit).await?;
     }
@@ -83,10 +96,35 @@ pub async fn verify(reader: &Reader, images: &dyn Images) -> Result<Verified, Fa
     let mut verified = Verified { audit: reader.audit().await?, ..Verified::default() };
     // A store with torn rows is named once; what is built on it would only say the same again.
     if verified.audit.is_whole() {
+        blobs(reader, images, &mut verified).await?;
         contexts(reader, images, &mut verified).await?;
         chains(reader, images, &mut verified).await?;
     }
     Ok(verified)
+}
+
+/// Every image that a message names is there, and is the bytes that its name says.
+async fn blobs(reader: &Reader, images: &dyn Images, verified: &mut Verified) -> Result<(), Failure> {
+    let mut filter =
+        EventFilter { types: vec![EventType::TelegramMessage], limit: PAGE, ..EventFilter::default() };
+    loop {
+        let page = reader.events(filter.clone()).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        filter.after_position = last.envelope.position;
+        for event in &page {
+            let message: TelegramMessage = event.payload().map_err(|error| Failure::internal(&error))?;
+            for image in message.images {
+                if !verified.blobs.insert(image.blob_sha256.clone()) {
+                    continue;
+                }
+                match images.read(&image.blob_sha256).await {
+                    Ok(bytes) if bytes.expose().len() as u64 == image.byte_count => {}
+                    Ok(_) => verified.audit.found("blobs", image.blob_sha256.as_str(), "length"),
+                    Err(error) => verified.audit.found("blobs", image.blob_sha256.as_str(), error.code),
+                }
+            }
+        }
+    }
 }
 
 async fn contexts(reader: &Reader, images: &dyn Images, verified: &mut Verified) -> Result<(), Failure> {
@@ -163,7 +201,7 @@ async fn compare_heads(reader: &Reader, printed: &Printed, audit: &mut Audit) ->
 
 /// What was found, as `--json` prints it.
 fn json(verified: &Verified) -> Value {
-    let Verified { audit, contexts, chains } = verified;
+    let Verified { audit, contexts, chains, blobs, unnamed } = verified;
     let findings: Vec<Value> = audit
         .findings
         .iter()
@@ -171,7 +209,7 @@ fn json(verified: &Verified) -> Value {
         .collect();
     json!({
         "whole": audit.is_whole(), "events": audit.events, "rules": audit.rules, "contexts": contexts,
-        "chains": chains, "sources": sources(audit), "findings": findings, "more": audit.more,
+        "chains": chains, "blobs": blobs.len(), "unnamedBlobs": unnamed, "sources": sources(audit), "findings": findings, "more": audit.more,
     })
 }
 
@@ -182,7 +220,7 @@ pub fn sources(audit: &Audit) -> Vec<Value> {
 }
 
 fn lines(printer: Printer, verified: &Verified) -> Vec<String> {
-    let Verified { audit, contexts, chains } = verified;
+    let Verified { audit, contexts, chains, blobs, unnamed } = verified;
     let mut lines: Vec<String> = audit
         .findings
         .iter()
@@ -193,9 +231,18 @@ fn lines(printer: Printer, verified: &Verified) -> Vec<String> {
     if audit.more > 0 {
         lines.push(format!("      and {} more", audit.more));
     }
+    lines.extend(unnamed.iter().map(|name| {
+        format!(
+            "{} blobs {}: no message names it; it is in nobody's way",
+            printer.state("warn"),
+            visible(name)
+        )
+    }));
     let looked = format!(
-        "{} events, {} rules, {contexts} contexts rebuilt, {chains} authority chains replayed",
-        audit.events, audit.rules
+        "{} events, {} rules, {} blobs, {contexts} contexts rebuilt, {chains} authority chains replayed",
+        audit.events,
+        audit.rules,
+        blobs.len()
     );
     lines.push(if audit.is_whole() {
         format!("{} everything is what was written: {looked}", printer.state("ok"))

@@ -70,7 +70,7 @@ fn tables(raw: &Connection) -> Vec<Table> {
         .filter(|name| !TABLES_LEFT_OUT.contains(&name.as_str()))
         .map(|name| {
             let mut statement = raw.prepare(&format!("SELECT * FROM {name}")).unwrap();
-            let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+            let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
             let count = columns.len();
             let rows = statement
                 .query_map([], |row| {

@@ -1,13 +1,9 @@
 //! `verify` from outside: what it says of a whole home, of a cut one, and of one whose tail is gone.
 
-use thought_testkit::world::World;
+use thought_fakes::{ChatSpec, MessageSpec, PhotoSpec, UserSpec};
+use thought_testkit::world::{CHAT, World};
 
 use crate::world::{at, copy, lived_in};
-
-fn database(world: &World, path: &std::path::Path) -> rusqlite::Connection {
-    let _ = world;
-    rusqlite::Connection::open(path.join("thought.db")).unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_home_is_said_to_be_one_and_nothing_is_changed() {
@@ -36,7 +32,7 @@ async fn a_tail_that_was_taken_away_is_found_against_heads_that_were_printed() {
 
     let shorter = folder.path().join("shorter");
     copy(&world.home.path, &shorter);
-    let raw = database(&world, &shorter);
+    let raw = rusqlite::Connection::open(shorter.join("thought.db")).unwrap();
     raw.pragma_update(None, "foreign_keys", false).unwrap();
     // The newest notice of the channel, with everything that knows of it, so that the rest fits together again.
     let source = "(SELECT id FROM sources WHERE name = 'delivery:telegram:stream')";
@@ -48,7 +44,6 @@ async fn a_tail_that_was_taken_away_is_found_against_heads_that_were_printed() {
     raw.execute_batch(&format!(
         "DELETE FROM chunks WHERE delivery IN (SELECT ordinal FROM deliveries WHERE cause = '{cause}' AND {kind});
          DELETE FROM deliveries WHERE cause = '{cause}' AND {kind};
-         UPDATE events SET position = position - 1 WHERE position > {last} AND 0;
          UPDATE sources SET head = head - 1,
             head_sha256 = (SELECT previous_sha256 FROM events WHERE position = {last}) WHERE id = {source};
          DELETE FROM events WHERE position = {last};"
@@ -72,4 +67,38 @@ async fn a_file_that_holds_no_heads_is_refused_and_a_missing_one_is_not_found() 
     assert_eq!(refused.error()["code"], "no-heads");
     world.home.json(&["verify", "--against", folder.path().join("none").to_str().unwrap()]).exit(5);
     world.home.json(&["verify"]).exit(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_that_is_changed_gone_or_nobodys_is_named() {
+    let world = World::start(crate::THOUGHT).await;
+    let sides = [40_u32.to_be_bytes(), 30_u32.to_be_bytes()].concat();
+    let picture =
+        [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &sides, b"and what stands behind the head"].concat();
+    let serve = world.serve();
+    let photo = PhotoSpec::single(picture);
+    world.bot.push(&MessageSpec::photo(ChatSpec::private(CHAT), UserSpec::person(CHAT), photo, None));
+    world.home.wait_for_deliveries("reply", 1);
+    serve.stop();
+    let said = world.home.object(&["verify"]);
+    assert_eq!((&said["whole"], &said["blobs"]), (&true.into(), &1.into()), "{said}");
+    let folder = world.home.below("blobs");
+    let name =
+        std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
+    let blob = folder.join(&name);
+    let whole = std::fs::read(&blob).unwrap();
+
+    let mut changed = whole.clone();
+    changed[40] ^= 1;
+    std::fs::write(&blob, &changed).unwrap();
+    let said = world.home.json(&["verify"]).exit(3);
+    assert!(said.stdout.contains(&name) && said.stdout.contains("\"changed\""), "{}", said.stdout);
+    std::fs::remove_file(&blob).unwrap();
+    let said = world.home.json(&["verify"]).exit(3);
+    assert!(said.stdout.contains(&name) && said.stdout.contains("\"missing\""), "{}", said.stdout);
+    std::fs::write(&blob, &whole).unwrap();
+    // One that nobody names is told, and is no fault: a cut leaves it before its event.
+    std::fs::write(folder.join("0".repeat(64)), b"nobody's").unwrap();
+    let said = world.home.object(&["verify"]);
+    assert_eq!((&said["whole"], &said["unnamedBlobs"]), (&true.into(), &serde_json::json!(["0".repeat(64)])));
 }
