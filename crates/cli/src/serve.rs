@@ -258,12 +258,8 @@ pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     let mut others = JoinSet::new();
     let own = channel::Own { ingress: is_ours("ingress"), dispatch: is_ours("dispatch") };
     let (switch, freeze) = thought_telegram::spool::freeze();
-    let asked = changeover::follow(
-        (&ready.home, &ready.store),
-        &mut others,
-        &stop,
-        own.ingress.then_some(switch),
-    );
+    let asked =
+        changeover::follow((&ready.home, &ready.store), &mut others, &stop, own.ingress.then_some(switch));
     channel::start(ready, &mut others, &stop, own, freeze)?;
     let mut consumers = JoinSet::new();
     for agent in ready.agents.iter().filter(|agent| is_ours(&lock::consumer(agent))) {

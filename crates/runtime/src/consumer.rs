@@ -270,7 +270,10 @@ impl Consumer {
     fn is_drained(&self) -> bool {
         let Some(heads) = self.asked.drain_of(self.shared.parts.runs.declaration()) else { return false };
         let looked = |(name, head): &(SourceName, u64)| {
-            self.sources.iter().find(|source| source.name == *name).is_none_or(|source| source.looked >= *head)
+            self.sources
+                .iter()
+                .find(|source| source.name == *name)
+                .is_none_or(|source| source.looked >= *head)
         };
         self.tasks.is_empty() && !self.rows_more && self.lanes.is_quiet() && heads.iter().all(looked)
     }

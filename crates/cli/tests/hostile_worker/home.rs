@@ -167,7 +167,9 @@ impl Home {
             settings: Settings { held_notice: HeldNotice::Off, stop_grace_ms: 10_000 },
         };
         let consumer = Consumer::open(parts, signal).await.unwrap();
-        let task = tokio::spawn(async move { let _ended = consumer.run().await.unwrap(); });
+        let task = tokio::spawn(async move {
+            let _ended = consumer.run().await.unwrap();
+        });
         AtWork { task, stop }
     }
 

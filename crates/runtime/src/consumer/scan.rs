@@ -151,9 +151,10 @@ impl Consumer {
 
     async fn scan_page(&mut self, index: usize) -> Result<(), Error> {
         let (name, after) = (self.sources[index].name.clone(), self.sources[index].looked);
-        let head = self.asked.drain_of(self.shared.parts.runs.declaration()).and_then(|heads| {
-            heads.into_iter().find_map(|(source, head)| (source == name).then_some(head))
-        });
+        let head = self
+            .asked
+            .drain_of(self.shared.parts.runs.declaration())
+            .and_then(|heads| heads.into_iter().find_map(|(source, head)| (source == name).then_some(head)));
         let events = self.shared.parts.reader.source_events(name, after, SCAN_PAGE).await?;
         self.sources[index].more = events.len() == SCAN_PAGE as usize;
         for event in events {

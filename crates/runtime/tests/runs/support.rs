@@ -15,7 +15,9 @@ use thought_contract::run::RunState;
 use thought_contract::shipped::{ShippedPlace, shipped_in};
 use thought_contract::time::Clock;
 use thought_protocol::{DocumentId, EventId, RunId, Sensitive, Sha256Hex, VersionId};
-use thought_runtime::consumer::{Consumer, Ended, Error, HeldNotice, Parts, Settings, StopSwitch, stop_switch};
+use thought_runtime::consumer::{
+    Consumer, Ended, Error, HeldNotice, Parts, Settings, StopSwitch, stop_switch,
+};
 use thought_runtime::context::NoImages;
 use thought_runtime::declarations::{self, Installed, Package};
 use thought_store::Store;

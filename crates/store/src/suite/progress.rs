@@ -122,7 +122,7 @@ pub(super) async fn a_change_is_asked_answered_and_over(engine: Arc<dyn Engine>)
     let clear = |token: &str| Op::ClearChangeover { declaration: AGENT.to_owned(), token: token.to_owned() };
     let asked = row("one", ChangeoverStage::Freeze, Vec::new());
     done(&engine, vec![Op::PutChangeover(asked.clone())]).await;
-    assert_eq!(engine.changeovers().await.unwrap(), [asked.clone()]);
+    assert_eq!(engine.changeovers().await.unwrap(), std::slice::from_ref(&asked));
     done(&engine, vec![ack("one", "ingress")]).await;
     done(&engine, vec![ack("one", "ingress")]).await;
     // The next stage keeps what was answered.

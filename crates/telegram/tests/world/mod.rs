@@ -32,7 +32,7 @@ use thought_telegram::dispatcher::{DispatchOptions, Dispatcher, DispatcherPorts}
 use thought_telegram::ids::{ChatId, UserId};
 use thought_telegram::ingress::{Allowed, ChannelState, PollOptions, Poller};
 use thought_telegram::notices::Switches;
-use thought_telegram::spool::{Freeze, BlobError, Blobs, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
+use thought_telegram::spool::{BlobError, Blobs, Freeze, PhotoPorts, SpoolOptions, SpoolPorts, Spooler};
 use thought_telegram::stop::Stop;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
