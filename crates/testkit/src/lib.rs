@@ -26,13 +26,22 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// # Panics
 /// When [`WAIT_MAX`] ran out, with what was waited for.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(WAIT_MAX, what, look)
+}
+
+/// As [`wait_for`], with a bound of its own: for what grows with a soak.
+///
+/// # Panics
+/// When the bound ran out, with what was waited for.
+#[track_caller]
+pub fn wait_within<T>(bound: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < WAIT_MAX, "waited in vain for {what}");
+        assert!(began.elapsed() < bound, "waited in vain for {what}");
         std::thread::sleep(LOOK_EVERY);
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::wait_for;
+use crate::{WAIT_MAX, wait_for, wait_within};
 
 /// The binary under test with its environment.
 #[derive(Debug, Clone)]
@@ -91,7 +92,15 @@ impl Binary {
     /// # Panics
     /// When it does not end within the bound.
     pub fn run(&self, arguments: &[&str]) -> Done {
-        self.run_with(arguments, Stdio::null())
+        self.run_with(arguments, Stdio::null(), WAIT_MAX)
+    }
+
+    /// As [`Binary::run`], with a bound of its own.
+    ///
+    /// # Panics
+    /// As [`Binary::run`].
+    pub fn run_within(&self, bound: Duration, arguments: &[&str]) -> Done {
+        self.run_with(arguments, Stdio::null(), bound)
     }
 
     /// Runs it to its end with this on its stdin.
@@ -103,10 +112,10 @@ impl Binary {
         let mut stdin = tempfile::tempfile().unwrap();
         stdin.write_all(answer.as_bytes()).unwrap();
         stdin.seek(SeekFrom::Start(0)).unwrap();
-        self.run_with(arguments, Stdio::from(stdin))
+        self.run_with(arguments, Stdio::from(stdin), WAIT_MAX)
     }
 
-    fn run_with(&self, arguments: &[&str], stdin: Stdio) -> Done {
+    fn run_with(&self, arguments: &[&str], stdin: Stdio, bound: Duration) -> Done {
         let out = tempfile::tempfile().unwrap();
         let err = tempfile::tempfile().unwrap();
         let mut child = self.spawn_with(
@@ -115,7 +124,8 @@ impl Binary {
             Stdio::from(out.try_clone().unwrap()),
             Stdio::from(err.try_clone().unwrap()),
         );
-        let status = child.wait_for_end(&format!("the end of thought {}", arguments.join(" ")));
+        let what = format!("the end of thought {}", arguments.join(" "));
+        let status = wait_within(bound, &what, || child.0.try_wait().unwrap());
         Done { code: status.code(), stdout: text(out), stderr: text(err) }
     }
 }
