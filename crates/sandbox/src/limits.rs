@@ -18,6 +18,10 @@ pub const FILES_SEALED: u64 = 3;
 /// How long a launch waits for the worker's report.
 pub const SEAL_TIMEOUT: Duration = Duration::from_millis(5_000);
 
+/// How long a worker that was taken has the processors before its successor is launched, unless somebody waits: about as
+/// long as a turn takes without its model.
+pub const HEAD_START: Duration = Duration::from_millis(8);
+
 /// How long whoever talks to a worker waits for one frame to go in and one to come out, and for its end:
 /// as long as the processor time it has, for a worker that waits uses none.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(CPU_SECONDS);

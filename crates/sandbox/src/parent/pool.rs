@@ -1,13 +1,18 @@
 //! One sealed worker, kept ahead of its use.
 //!
-//! A thread of the pool launches the successor as soon as its predecessor is taken, so that taking one
-//! waits for nothing. A launch that fails is not repeated until somebody asks again.
+//! A thread of the pool launches the successor once its predecessor is taken, so that taking one waits for
+//! nothing. The predecessor gets a head start: a launch takes as much of the processors as the work of a whole
+//! turn, and would be paid for in that turn's time. Whoever finds no worker ready ends the head start. A launch
+//! that fails is not repeated until somebody asks again.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use super::errno_of;
 use super::launcher::{Launcher, SealedWorker};
+use crate::limits::HEAD_START;
 use crate::{LaunchError, SealEvidence};
 
 /// What is in the pool's one place.
@@ -28,6 +33,8 @@ struct Shared {
     launcher: Launcher,
     place: Mutex<Place>,
     changed: Condvar,
+    /// Who waits for a worker. Changes under the lock of the place.
+    waiting: AtomicUsize,
 }
 
 impl Shared {
@@ -38,6 +45,30 @@ impl Shared {
 
     fn wait<'a>(&self, place: MutexGuard<'a, Place>) -> MutexGuard<'a, Place> {
         self.changed.wait(place).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change on the way to a worker, and has the launch begin at once.
+    fn wait_for_worker<'a>(&self, place: MutexGuard<'a, Place>) -> MutexGuard<'a, Place> {
+        // The first alone rouses the thread: waiters that roused each other would never rest.
+        if self.waiting.fetch_add(1, SeqCst) == 0 {
+            self.changed.notify_all();
+        }
+        let place = self.wait(place);
+        self.waiting.fetch_sub(1, SeqCst);
+        place
+    }
+
+    /// Waits until the head start of the worker that was taken is over, or somebody waits for the next.
+    fn head_start<'a>(&self, mut place: MutexGuard<'a, Place>) -> MutexGuard<'a, Place> {
+        let over = Instant::now() + HEAD_START;
+        while matches!(*place, Place::Filling) && self.waiting.load(SeqCst) == 0 {
+            let left = over.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            place = self.changed.wait_timeout(place, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        place
     }
 
     fn set(&self, mut place: MutexGuard<'_, Place>, new: Place) -> Place {
@@ -61,8 +92,12 @@ impl WarmPool {
     /// # Errors
     /// [`LaunchError::Spawn`] if the pool's thread cannot be started.
     pub fn new(launcher: Launcher) -> Result<Self, LaunchError> {
-        let shared =
-            Arc::new(Shared { launcher, place: Mutex::new(Place::Filling), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            launcher,
+            place: Mutex::new(Place::Filling),
+            changed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+        });
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("thought-warm".into()).spawn(move || fill(&its));
         let filler = thread.map_err(|error| LaunchError::Spawn { errno: errno_of(&error) })?;
@@ -78,7 +113,7 @@ impl WarmPool {
         loop {
             let mut place = self.shared.lock();
             while matches!(*place, Place::Filling) {
-                place = self.shared.wait(place);
+                place = self.shared.wait_for_worker(place);
             }
             match &*place {
                 Place::Closed => return Err(LaunchError::Closed),
@@ -104,7 +139,7 @@ impl WarmPool {
         loop {
             let mut place = self.shared.lock();
             while matches!(*place, Place::Filling) {
-                place = self.shared.wait(place);
+                place = self.shared.wait_for_worker(place);
             }
             match &*place {
                 Place::Closed => return Err(LaunchError::Closed),
@@ -158,11 +193,16 @@ impl Drop for WarmPool {
 
 /// The thread: one launch whenever the place asks for one.
 fn fill(shared: &Shared) {
+    let mut was_taken = false;
     loop {
         let mut place = shared.lock();
         while !matches!(*place, Place::Filling | Place::Closed) {
             place = shared.wait(place);
         }
+        if was_taken {
+            place = shared.head_start(place);
+        }
+        was_taken = true;
         if matches!(*place, Place::Closed) {
             return;
         }
