@@ -42,22 +42,30 @@ impl<'r, 's> Fields<'r, 's> {
         }
     }
 
+    /// The next column as text that stays where it is: a history has thousands of them.
+    fn text(&mut self) -> Result<Option<&'r str>, StoreError> {
+        let column = self.next;
+        self.next += 1;
+        match self.row.get_ref(column).map(|value| value.as_str_or_null()) {
+            Ok(Ok(text)) => Ok(text),
+            Ok(Err(_content_dark)) => Err(self.corrupt()),
+            Err(_content_dark) => Err(self.corrupt()),
+        }
+    }
+
     /// The next column as a type with a written form.
     pub(crate) fn parse<T: FromStr>(&mut self) -> Result<T, StoreError> {
-        let text: String = self.get()?;
-        self.parsed(&text)
+        self.parse_optional()?.ok_or_else(|| self.corrupt())
     }
 
     /// The next column as a type with a written form, where there is one.
     pub(crate) fn parse_optional<T: FromStr>(&mut self) -> Result<Option<T>, StoreError> {
-        let text: Option<String> = self.get()?;
-        text.map(|text| self.parsed(&text)).transpose()
+        self.text()?.map(|text| self.parsed(text)).transpose()
     }
 
     /// The next column as one of a closed set of words.
     pub(crate) fn word<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
-        let text: String = self.get()?;
-        read(&text).ok_or_else(|| self.corrupt())
+        self.text()?.and_then(read).ok_or_else(|| self.corrupt())
     }
 
     /// The next column as a moment.

@@ -14,6 +14,7 @@ mod fields;
 mod limits;
 mod news;
 mod open;
+mod queue;
 mod read;
 mod reader;
 #[cfg(test)]

@@ -2,15 +2,15 @@
 //!
 //! A request that takes several statements sees one state of the store. None leaves a transaction open.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rusqlite::{Connection, TransactionBehavior};
 use thought_store::StoreError;
-use tokio::sync::mpsc;
 
 use crate::counters::{PageProbe, Totals};
 use crate::failure;
 use crate::open::PageCounting;
+use crate::queue::Queue;
 use crate::session::Session;
 
 /// A request, with its answer's channel inside.
@@ -24,12 +24,9 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Serves requests until every sender is gone.
-    pub(crate) fn run(mut self, queue: &Mutex<mpsc::Receiver<Request>>) {
-        loop {
-            // Readers take turns at the queue; a panic of another one would not have harmed it.
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-            let Some(request) = next else { return };
+    /// Serves requests until the queue is closed.
+    pub(crate) fn run(mut self, queue: &Queue<Request>) {
+        while let Some(request) = queue.take() {
             request(&mut self);
         }
     }

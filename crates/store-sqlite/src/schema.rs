@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS, CHANGEOVERS];
+const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS, CHANGEOVERS, TURN_IDS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -315,6 +315,14 @@ CREATE TABLE corrections (
 CREATE INDEX corrections_refused ON corrections (ordinal) WHERE reason IS NOT NULL;
 CREATE INDEX chunks_by_message ON chunks (message) WHERE message IS NOT NULL;
 CREATE INDEX deliveries_by_chat ON deliveries (channel, chat, thread, receipt_position) WHERE kind = 'reply';
+";
+
+/// The ids of a conversation's turns stand in its index: the ids of older turns, which a context names and does not read,
+/// came from one page each. The ordinals are handed out by `conversations`, one after the other.
+const TURN_IDS: &str = "
+DROP INDEX events_by_conversation;
+CREATE UNIQUE INDEX events_by_conversation ON events (source, conversation, conversation_ordinal, id)
+    WHERE conversation_ordinal IS NOT NULL;
 ";
 
 /// Declarations that are changed while they are at work: what is asked of the roles, and which did it.

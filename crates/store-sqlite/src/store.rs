@@ -1,8 +1,8 @@
 //! The engine as the port sees it: hands commits to the writer, reads to the readers.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use thought_contract::event::{EventType, SourceName, StoredEvent};
@@ -13,10 +13,10 @@ use thought_store::audit::Audit;
 use thought_store::command::Commit;
 use thought_store::engine::Committed;
 use thought_store::row::{
-    AttemptRow, ChangeoverRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
-    DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
-    ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
-    SpoolRow, UsageRow, VersionRow,
+    AttemptRow, ChangeoverRow, ConsumerRow, ContextQuery, ContextRows, CorrectionRow, Counters,
+    DeclarationRow, DeliveryRow, DeliveryState, DocumentRow, EventFilter, HistoryQuery, HistoryTurn,
+    IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow,
+    SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 use thought_store::{BoxFuture, Engine, Herald, News, Reads, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::counters::{Totals, bytes_read_by_this_thread};
 use crate::limits::{COMMIT_QUEUE_MAX, READ_QUEUE_MAX, READERS_MAX, THREAD_STACK_BYTES};
 use crate::open::{self, OpenOptions, PageCounting, Purpose};
+use crate::queue::Queue;
 use crate::reader::{Reader, Request};
 use crate::session::Session;
 use crate::writer::{Job, Task, Writer};
@@ -34,7 +35,7 @@ type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// An open store. Its threads end, and its connections close, when it is dropped.
 pub struct SqliteStore {
     commits: Option<mpsc::Sender<Task>>,
-    reads: Option<mpsc::Sender<Request>>,
+    reads: Arc<Queue<Request>>,
     totals: Arc<Totals>,
     news: Herald,
     stop: Arc<AtomicBool>,
@@ -61,7 +62,7 @@ impl SqliteStore {
         let path = open::prepare(path, &options)?;
         let mut store = Self {
             commits: None,
-            reads: None,
+            reads: Arc::new(Queue::new(READ_QUEUE_MAX)),
             totals: Arc::new(Totals::default()),
             news: Herald::default(),
             stop: Arc::new(AtomicBool::new(false)),
@@ -101,16 +102,13 @@ impl SqliteStore {
     }
 
     fn start_readers(&mut self, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
-        let (sender, queue) = mpsc::channel(READ_QUEUE_MAX);
-        let queue = Arc::new(Mutex::new(queue));
-        self.reads = Some(sender);
         for _ in 0..options.readers.clamp(1, READERS_MAX) {
             let reader = Reader {
                 connection: open::connect(path, Purpose::Read, options)?,
                 totals: self.totals.clone(),
                 page_counting: options.page_counting,
             };
-            let queue = queue.clone();
+            let queue = self.reads.clone();
             self.spawn("store-reader", move || reader.run(&queue))?;
         }
         Ok(())
@@ -150,13 +148,10 @@ impl SqliteStore {
                 // Whoever asked may have gone.
                 let _gone = answer.send(reader.answer(read));
             });
-            let sent = match &self.reads {
-                Some(reads) => reads.send(request).await.is_ok(),
-                None => false,
-            };
+            self.reads.put(request).await;
             match answered.await {
-                Ok(value) if sent => value,
-                _ => Err(failure::engine("read", "the readers have stopped")),
+                Ok(value) => value,
+                Err(_dropped) => Err(failure::engine("read", "the readers have stopped")),
             }
         })
     }
@@ -165,7 +160,7 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        self.reads = None;
+        self.reads.close();
         // The writer was started first and closes last: only it can move the log into the database.
         while let Some(thread) = self.threads.pop() {
             if self.threads.is_empty() {
@@ -250,6 +245,10 @@ impl Reads for SqliteStore {
         limit: u32,
     ) -> Answer<'_, Vec<EventId>> {
         self.read(move |s| read::event::turn_ids(s, &source, &conversation, (from, to), limit))
+    }
+
+    fn context(&self, query: ContextQuery) -> Answer<'_, Option<ContextRows>> {
+        self.read(move |s| read::context::context(s, &query))
     }
 
     fn run(&self, id: RunId) -> Answer<'_, Option<RunRow>> {

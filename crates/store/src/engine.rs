@@ -16,10 +16,10 @@ use crate::audit::Audit;
 use crate::command::Commit;
 use crate::news::News;
 use crate::row::{
-    Appended, AttemptRow, ChangeoverRow, ConsumerRow, CorrectionRow, Counters, DeclarationRow, DeliveryRow, DeliveryState,
-    DocumentRow, EventFilter, HistoryQuery, HistoryTurn, IntentRow, ProposalCounts, ProposalFilter,
-    ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow, SnapshotRow, SourceRow, SpoolCounts,
-    SpoolRow, UsageRow, VersionRow,
+    Appended, AttemptRow, ChangeoverRow, ConsumerRow, ContextQuery, ContextRows, CorrectionRow, Counters,
+    DeclarationRow, DeliveryRow, DeliveryState, DocumentRow, EventFilter, HistoryQuery, HistoryTurn,
+    IntentRow, ProposalCounts, ProposalFilter, ProposalRow, RefusedChatRow, ReplyState, RunFilter, RunRow,
+    SnapshotRow, SourceRow, SpoolCounts, SpoolRow, UsageRow, VersionRow,
 };
 
 /// A boxed future, so that engines are objects.
@@ -170,6 +170,10 @@ pub trait Reads: Send + Sync + Debug + 'static {
         to: u64,
         limit: u32,
     ) -> Answer<'_, Vec<EventId>>;
+
+    /// All that a context is built from: turns, ids and documents of one state of the store. None when the trigger has no
+    /// place in a conversation.
+    fn context(&self, query: ContextQuery) -> Answer<'_, Option<ContextRows>>;
 
     /// A run.
     fn run(&self, id: RunId) -> Answer<'_, Option<RunRow>>;

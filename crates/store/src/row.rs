@@ -471,6 +471,36 @@ pub struct HistoryQuery {
     pub agents: Vec<String>,
 }
 
+/// From what a context is built.
+#[derive(Debug, Clone)]
+pub struct ContextQuery {
+    /// What is answered.
+    pub trigger: EventId,
+    /// The newest turns before it, at most.
+    pub turns_max: u32,
+    /// Declarations whose runs are history.
+    pub agents: Vec<String>,
+    /// Ids of turns before those, at most.
+    pub older_max: u32,
+    /// The source of the documents and their paths below the context root.
+    pub documents: Option<(SourceName, Vec<String>)>,
+}
+
+/// All that a context is built from, of one state of the store.
+#[derive(Debug, Clone)]
+pub struct ContextRows {
+    /// The conversation of the trigger.
+    pub conversation: String,
+    /// The trigger's ordinal in it.
+    pub ordinal: u64,
+    /// The newest turns before it, oldest first, each with its evidence.
+    pub turns: Vec<HistoryTurn>,
+    /// Ids of the turns before those, newest first.
+    pub older: Vec<EventId>,
+    /// The documents that are there, each with the version that its pointer names, in the order of the query.
+    pub documents: Vec<(DocumentRow, Option<VersionRow>)>,
+}
+
 /// Requests and tokens of a UTC day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {

@@ -8,7 +8,7 @@
 mod evidence;
 mod read;
 
-use thought_contract::conversation::{Conversation, TriggerRefusal};
+use thought_contract::conversation::{Conversation, TriggerRefusal, TurnEvidence};
 use thought_contract::declaration::Declaration;
 use thought_contract::event::StoredEvent;
 use thought_contract::run::{BlockedReason, HeldReason, snapshot_id};
@@ -22,7 +22,7 @@ use thought_protocol::{EventId, RunId, Sensitive};
 use thought_store::command::NewSnapshot;
 use thought_store::engine::StoreError;
 use thought_store::handle::Reader;
-use thought_store::row::{DeclarationRow, HistoryQuery, HistoryTurn};
+use thought_store::row::{ContextQuery, ContextRows, DeclarationRow};
 
 use crate::port::{Binding, Documents, DocumentsError};
 
@@ -174,32 +174,23 @@ impl<'a> ContextBuilder<'a> {
         };
         self.documents.refresh().await?;
         let trigger = &ask.trigger.envelope;
-        let place = self.reader.turn_ordinal(trigger.id.clone()).await?;
-        let (name, ordinal) = place.ok_or_else(|| ContextError::NoOrdinal { trigger: trigger.id.clone() })?;
-        let query = HistoryQuery {
-            source: trigger.source.clone(),
-            conversation: name.clone(),
-            before_ordinal: ordinal,
-            limit: ask.declaration.budget().events_max.saturating_sub(1),
-            agents: conversation.agents().iter().map(|agent| agent.as_str().to_owned()).collect(),
-        };
-        let (history, documents) =
-            tokio::try_join!(self.history(query, ask.pending), documents(self.reader, ask.declaration))?;
-        let history = match history {
-            History::Turns(turns) => turns,
-            History::Pending { output, settled_at } => return Ok(Built::Pending { output, settled_at }),
-        };
-        let documents = match documents {
+        let rows = self.reader.context(query(&ask, &conversation)).await?;
+        let rows = rows.ok_or_else(|| ContextError::NoOrdinal { trigger: trigger.id.clone() })?;
+        let ContextRows { conversation: name, ordinal, turns, older, documents: found } = rows;
+        if let (PendingReplies::Await, Some((output, settled_at))) = (ask.pending, pending_reply(&turns)) {
+            return Ok(Built::Pending { output, settled_at });
+        }
+        let documents = match documents(ask.declaration, found)? {
             DocumentSet::Found(found) => found,
             DocumentSet::IdentityMissing => return Ok(Built::Held(HeldReason::DocumentMissing)),
         };
-        let history = turn_evidence(history);
+        let history = turn_evidence(turns);
         let budget = ask.declaration.budget();
         let selection = match select(&conversation, &history, &documents.present, budget, ordinal) {
             Ok(selection) => selection,
             Err(_too_large) => return Ok(Built::Blocked(BlockedReason::ContextTooLarge)),
         };
-        let omitted_newest = self.omitted(ask.trigger, &name, &selection).await?;
+        let omitted_newest = omitted(&selection, &history, older);
         let parts = Composition {
             declaration: ask.declaration,
             fingerprint: &ask.stored.fingerprint,
@@ -219,36 +210,26 @@ impl<'a> ContextBuilder<'a> {
         evidence::put_documents(&mut loaded, documents.present);
         finish(ask.run, snapshot, &loaded)
     }
+}
 
-    async fn history(&self, query: HistoryQuery, pending: PendingReplies) -> Result<History, ContextError> {
-        if query.limit == 0 {
-            return Ok(History::Turns(Vec::new()));
-        }
-        let turns = self.reader.history(query).await?;
-        Ok(match (pending, pending_reply(&turns)) {
-            (PendingReplies::Await, Some((output, settled_at))) => History::Pending { output, settled_at },
-            (PendingReplies::Await, None) | (PendingReplies::Omit, _) => History::Turns(turns),
-        })
-    }
-
-    async fn omitted(
-        &self,
-        trigger: &StoredEvent,
-        conversation: &str,
-        selection: &Selection<'_>,
-    ) -> Result<Vec<EventId>, ContextError> {
-        let Some(end) = selection.omitted_before() else {
-            return Ok(Vec::new());
-        };
-        let limit = u32::try_from(OMITTED_IDS_MAX).unwrap_or(u32::MAX);
-        let source = trigger.envelope.source.clone();
-        Ok(self.reader.turn_ids(source, conversation.to_owned(), 1, end, limit).await?)
+/// What the store is asked for.
+fn query(ask: &Ask<'_>, conversation: &Conversation<'_>) -> ContextQuery {
+    let declared = ask.declaration.documents();
+    ContextQuery {
+        trigger: ask.trigger.envelope.id.clone(),
+        turns_max: ask.declaration.budget().events_max.saturating_sub(1),
+        agents: conversation.agents().iter().map(|agent| agent.as_str().to_owned()).collect(),
+        older_max: u32::try_from(OMITTED_IDS_MAX).unwrap_or(u32::MAX),
+        documents: declared.map(|documents| (documents.source.clone(), documents.paths.clone())),
     }
 }
 
-enum History {
-    Turns(Vec<HistoryTurn>),
-    Pending { output: EventId, settled_at: Timestamp },
+/// The newest turns that are left out, newest first: what was read and does not fit, then what was not read.
+fn omitted(selection: &Selection<'_>, history: &[TurnEvidence], older: Vec<EventId>) -> Vec<EventId> {
+    let Some(end) = selection.omitted_before() else { return Vec::new() };
+    let unfit = history.iter().rev().filter(|turn| turn.ordinal < end);
+    let unfit = unfit.map(|turn| turn.message.envelope.id.clone());
+    unfit.chain(older).take(OMITTED_IDS_MAX).collect()
 }
 
 fn finish(run: &RunId, snapshot: Snapshot, loaded: &LoadedEvidence) -> Result<Built, ContextError> {

@@ -1,5 +1,7 @@
 //! The reads of a context: documents and images as they stand, and everything that a stored snapshot names.
 
+use std::collections::HashMap;
+
 use thought_contract::declaration::Declaration;
 use thought_contract::event::StoredEvent;
 use thought_contract::snapshot::build::{DocumentEvidence, IDENTITY_PATH};
@@ -10,7 +12,7 @@ use thought_contract::snapshot::{
 use thought_protocol::packet::Packet;
 use thought_protocol::{EventId, RunId, Sha256Hex, VersionId};
 use thought_store::handle::Reader;
-use thought_store::row::{DocumentRow, Existence, VersionRow};
+use thought_store::row::{DocumentRow, VersionRow};
 
 use super::{ContextError, evidence};
 use thought_store::Images;
@@ -26,22 +28,19 @@ pub(super) struct FoundDocuments {
 }
 
 /// The declared documents as their pointers stand, in the order of the declaration.
-pub(super) async fn documents(
-    reader: &Reader,
+pub(super) fn documents(
     declaration: &Declaration,
+    rows: Vec<(DocumentRow, Option<VersionRow>)>,
 ) -> Result<DocumentSet, ContextError> {
     let mut found = FoundDocuments { present: Vec::new(), missing: Vec::new() };
     let Some(declared) = declaration.documents() else {
         return Ok(DocumentSet::Found(found));
     };
-    let rows = reader.documents(declared.source.clone()).await?;
+    let mut versions: HashMap<String, Option<VersionRow>> =
+        rows.into_iter().map(|(row, version)| (row.path, version)).collect();
     for path in &declared.paths {
-        let present = |row: &&DocumentRow| row.path == *path && row.existence == Existence::Present;
-        match rows.iter().find(present) {
-            Some(row) => {
-                let version = reader.version(row.version.clone()).await?;
-                found.present.push(document(version.ok_or(ContextError::VersionMissing)?));
-            }
+        match versions.remove(path) {
+            Some(version) => found.present.push(document(version.ok_or(ContextError::VersionMissing)?)),
             None if path == IDENTITY_PATH => return Ok(DocumentSet::IdentityMissing),
             None => found.missing.push(path.clone()),
         }

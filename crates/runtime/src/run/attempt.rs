@@ -32,13 +32,15 @@ pub(crate) async fn attempt(
     let timeout = shared.parts.sleeper.sleep_ms(work.left_ms);
     tokio::pin!(timeout);
     let before = AttemptState::RefusedBeforeRequest;
-    let parent_rendered = provider::render_request(work.packet)
-        .map_err(|error| Fault::of_reason(before, error.fail_reason()))?;
-    let worker_rendered = tokio::select! {
+    // First the packet goes into the jail, then this side renders it too: both are at it at once.
+    let both = async { tokio::join!(worker.render(work.packet_bytes), own_rendering(work.packet)) };
+    let (worker_rendered, parent_rendered) = tokio::select! {
         biased;
-        rendered = worker.render(work.packet_bytes) => rendered.map_err(before_request)?,
+        rendered = both => rendered,
         () = &mut timeout => return Err(Fault::fails(before, reason::RUN_TIMEOUT)),
     };
+    let parent_rendered = parent_rendered.map_err(|error| Fault::of_reason(before, error.fail_reason()))?;
+    let worker_rendered = worker_rendered.map_err(before_request)?;
     // The port compares again, and sends the parent's bytes alone; this comparison keeps a liar from costing anything.
     if parent_rendered != worker_rendered {
         return Err(Fault::of_reason(before, FailReason::RequestMismatch));
@@ -62,6 +64,11 @@ pub(crate) async fn attempt(
         .map_err(|error| with_tokens(Fault::of_reason(answered, error.fail_reason()), work.packet, &body))?;
     confirm(work.packet, body.expose(), &result)
         .map_err(|reason| with_tokens(Fault::of_reason(answered, reason), work.packet, &body))
+}
+
+/// The rendering of this side, as a future that runs behind another one's first step.
+async fn own_rendering(packet: &Packet) -> Result<Vec<u8>, provider::RenderError> {
+    provider::render_request(packet)
 }
 
 /// What a worker's failure before the request means. One that was lost cost nothing and told nothing: as with a

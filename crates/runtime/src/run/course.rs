@@ -203,23 +203,11 @@ impl Course<'_> {
             Runner::Pi => self.shared.parts.model.binding(declaration.provider()),
         };
         match binding {
-            Ok(binding) => {
-                if self.past.attempts == 0 && self.budget_is_spent().await? {
-                    return self.hold(HeldReason::DailyBudget).await.map(Err);
-                }
-                Ok(Ok(binding))
-            }
+            Ok(binding) => Ok(Ok(binding)),
             // A run that was asked of a provider goes on with that one or not at all.
             Err(_) if self.past.attempts > 0 => self.block(BlockedReason::ProviderChanged).await.map(Err),
             Err(held) => self.hold(held).await.map(Err),
         }
-    }
-
-    async fn budget_is_spent(&self) -> Result<bool, Error> {
-        let declaration = &self.shared.active.declaration;
-        let day = self.shared.now().day();
-        let spent = self.shared.parts.reader.requests_on(declaration.id().to_string(), day).await?;
-        Ok(spent >= u64::from(declaration.budget().requests_per_day_max))
     }
 
     /// Gives the run its frozen context, if this task does not have it yet, and compares the provider with it.

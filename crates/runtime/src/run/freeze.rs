@@ -47,8 +47,14 @@ pub(crate) async fn first(
     stop: &StopSignal,
 ) -> Result<Freeze, Error> {
     let parts = &shared.parts;
+    let both = async { tokio::join!(budget_is_spent(shared), parts.corrections.settle_before(trigger)) };
     tokio::select! {
-        settled = parts.corrections.settle_before(trigger) => settled?,
+        (is_spent, settled) = both => {
+            if is_spent? {
+                return Ok(Freeze::Held(HeldReason::DailyBudget));
+            }
+            settled?;
+        }
         () = stop.stopping() => return Ok(Freeze::Left),
     }
     let builder = ContextBuilder::new(&parts.reader, &*parts.documents, &*parts.images);
@@ -91,6 +97,14 @@ pub(crate) async fn first(
             () = stop.stopping() => return Ok(Freeze::Left),
         }
     }
+}
+
+/// Whether the day's requests are spent, so that nothing is built for them. The attempt's commit counts them again.
+async fn budget_is_spent(shared: &Shared) -> Result<bool, Error> {
+    let declaration = &shared.active.declaration;
+    let day = shared.now().day();
+    let spent = shared.parts.reader.requests_on(declaration.id().to_string(), day).await?;
+    Ok(spent >= u64::from(declaration.budget().requests_per_day_max))
 }
 
 /// A wait for a reply that is on its way: the first that was waited for, and what ends when the time is up.

@@ -1,5 +1,7 @@
 //! What channels keep beside the log: raw updates, refused chats, cursors, deliveries.
 
+use std::collections::HashMap;
+
 use rusqlite::{Row, params};
 use thought_contract::event::SourceName;
 use thought_contract::payload::DeliveryKind;
@@ -141,7 +143,7 @@ pub(crate) fn unfinished(
     found.into_iter().map(|found| with_chunks(s, found)).collect()
 }
 
-/// What became of an output, and where its receipt stands.
+/// What the delivery of an output came to, and where its receipt stands.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) state: ReplyState,
@@ -158,23 +160,41 @@ pub(crate) fn reply_state(s: Session<'_>, output: &EventId) -> Result<ReplyState
     }
 }
 
-/// As [`reply_state`], for an output whose run and position are known.
-pub(super) fn reply(s: Session<'_>, placed: &Placed, output: &EventId) -> Result<Reply, StoreError> {
-    let Some(position) = placed.output_position else {
-        return Ok(Reply { state: reply_state(s, output)?, receipt_position: None });
-    };
-    let sql = format!("{SELECT_DELIVERY} WHERE deliveries.cause_position = ?1 AND deliveries.kind = ?2");
-    let found = s.first(&sql, params![position, DeliveryKind::Reply.as_str()], |row| {
-        let (_, delivery) = decode_delivery(row)?;
-        match row.get("receipt_position") {
-            Ok(receipt_position) => Ok(Reply { state: state_of(delivery), receipt_position }),
-            Err(_content_dark) => Err(Fields::of("deliveries", row).corrupt()),
-        }
-    })?;
-    match found {
-        Some(reply) => Ok(reply),
-        None => Ok(Reply { state: undelivered(s, &placed.run)?, receipt_position: None }),
+/// The replies to the outputs at these positions, by position, as far as they were opened.
+pub(super) fn replies(s: Session<'_>, outputs: &[u64]) -> Result<HashMap<u64, Reply>, StoreError> {
+    let select = SELECT_DELIVERY.replacen(
+        "deliveries.receipt_position\n",
+        "deliveries.receipt_position, deliveries.cause_position\n",
+        1,
+    );
+    let sql = format!(
+        "{select} WHERE deliveries.cause_position IN ({}) AND deliveries.kind = 'reply'",
+        super::placeholders(1, super::BATCH)
+    );
+    let mut replies = HashMap::with_capacity(outputs.len());
+    for batch in outputs.chunks(super::BATCH) {
+        let positions = batch.iter().map(|position| i64::try_from(*position).unwrap_or(i64::MAX));
+        let found = s.all(&sql, super::batch(positions), |row| {
+            let (_, delivery) = decode_delivery(row)?;
+            match (row.get("receipt_position"), row.get("cause_position")) {
+                (Ok(receipt_position), Ok(cause_position)) => {
+                    Ok((cause_position, Reply { state: state_of(delivery), receipt_position }))
+                }
+                _ => Err(Fields::of("deliveries", row).corrupt()),
+            }
+        })?;
+        replies.extend(found);
     }
+    Ok(replies)
+}
+
+/// As [`reply_state`], for an output of which no delivery was found at its position.
+pub(super) fn reply_without_delivery(
+    s: Session<'_>,
+    placed: &Placed,
+    output: &EventId,
+) -> Result<ReplyState, StoreError> {
+    if placed.output_position.is_none() { reply_state(s, output) } else { undelivered(s, &placed.run) }
 }
 
 fn state_of(delivery: DeliveryRow) -> ReplyState {

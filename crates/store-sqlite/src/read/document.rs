@@ -36,6 +36,16 @@ pub(crate) fn document(s: Session<'_>, id: &DocumentId) -> Result<Option<Documen
     s.first(&format!("{SELECT} WHERE documents.id = ?1"), [id.as_str()], decode)
 }
 
+/// The document at a path, there or removed.
+pub(super) fn at_path(
+    s: Session<'_>,
+    source: &SourceName,
+    path: &str,
+) -> Result<Option<DocumentRow>, StoreError> {
+    let sql = format!("{SELECT} WHERE sources.name = ?1 AND documents.path = ?2");
+    s.first(&sql, [source.as_str(), path], decode)
+}
+
 pub(crate) fn version(s: Session<'_>, id: &VersionId) -> Result<Option<VersionRow>, StoreError> {
     let sql = "SELECT versions.id, versions.document, versions.previous, sources.name, versions.path,
             versions.sha256, versions.byte_count, versions.content_type, versions.frontmatter_id, versions.event,

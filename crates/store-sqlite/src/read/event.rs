@@ -45,20 +45,14 @@ pub(crate) fn event(s: Session<'_>, id: &EventId) -> Result<Option<StoredEvent>,
     s.first(&format!("{SELECT} WHERE events.id = ?1"), [id.as_str()], decode)
 }
 
-/// An event by its id, looked for at the position where it should stand first.
-pub(super) fn event_at(
-    s: Session<'_>,
-    id: &EventId,
-    position: Option<u64>,
-) -> Result<Option<StoredEvent>, StoreError> {
-    if let Some(position) = position {
-        let sql = format!("{SELECT} WHERE events.position = ?1 AND +events.id = ?2");
-        let found = s.first(&sql, params![position, id.as_str()], decode)?;
-        if found.is_some() {
-            return Ok(found);
-        }
+/// The events at these positions, as far as there are any.
+pub(super) fn at(s: Session<'_>, positions: &[u64]) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = format!("{SELECT} WHERE events.position IN ({})", super::placeholders(1, super::BATCH));
+    let mut events = Vec::with_capacity(positions.len());
+    for batch in positions.chunks(super::BATCH) {
+        events.extend(s.all(&sql, super::batch(batch.iter().copied().map(integer)), decode)?);
     }
-    event(s, id)
+    Ok(events)
 }
 
 /// The events between two positions, neither included.
@@ -128,7 +122,18 @@ pub(crate) fn events(s: Session<'_>, filter: &EventFilter) -> Result<Vec<StoredE
             let sql = format!("{SELECT} WHERE {} ORDER BY events.position LIMIT ?2", conditions[0]);
             return s.all(&sql, params_from_iter(values), decode);
         }
-        return by_type(s, values, types);
+        return match tail(s, filter.after_position)? {
+            Tail::Short => {
+                let list = super::placeholders(values.len() + 1, types.len());
+                let sql = format!(
+                    "{SELECT} WHERE {} AND +events.type IN ({list}) ORDER BY events.position LIMIT ?2",
+                    conditions[0]
+                );
+                values.extend(types);
+                s.all(&sql, params_from_iter(values), decode)
+            }
+            Tail::Long => by_type(s, values, types),
+        };
     }
     if !types.is_empty() {
         let list = super::placeholders(values.len() + 1, types.len());
@@ -154,6 +159,22 @@ pub(crate) fn events(s: Session<'_>, filter: &EventFilter) -> Result<Vec<StoredE
     }
     let sql = format!("{SELECT} WHERE {} ORDER BY {order} LIMIT ?2", conditions.join(" AND "));
     s.all(&sql, params_from_iter(values), decode)
+}
+
+/// How much of the log lies behind a position.
+enum Tail {
+    /// So little that looking at each event is less than looking for each type.
+    Short,
+    Long,
+}
+
+/// Events that are looked at one by one.
+const TAIL_EVENTS_MAX: u64 = 32;
+
+fn tail(s: Session<'_>, position: u64) -> Result<Tail, StoreError> {
+    let sql = "SELECT max(position) FROM events";
+    let last = s.first(sql, [], |row| Fields::of("events", row).get::<Option<u64>>())?.flatten().unwrap_or(0);
+    Ok(if last.saturating_sub(position) <= TAIL_EVENTS_MAX { Tail::Short } else { Tail::Long })
 }
 
 fn by_type(
@@ -258,14 +279,27 @@ pub(crate) fn source(s: Session<'_>, name: &SourceName) -> Result<SourceRow, Sto
     Ok(found.unwrap_or_else(|| SourceRow { source: name.clone(), head: 0, head_sha256: Sha256Hex::zero() }))
 }
 
-pub(crate) fn turn_ordinal(s: Session<'_>, event: &EventId) -> Result<Option<(String, u64)>, StoreError> {
-    let sql = "SELECT id, conversation, conversation_ordinal FROM events
-        WHERE id = ?1 AND conversation_ordinal IS NOT NULL";
+/// Where a turn stands.
+pub(super) struct Place {
+    pub(super) source: SourceName,
+    pub(super) conversation: String,
+    pub(super) ordinal: u64,
+}
+
+pub(super) fn place(s: Session<'_>, event: &EventId) -> Result<Option<Place>, StoreError> {
+    let sql = "SELECT events.id, sources.name, events.conversation, events.conversation_ordinal
+        FROM events JOIN sources ON sources.id = events.source
+        WHERE events.id = ?1 AND events.conversation_ordinal IS NOT NULL";
     s.first(sql, [event.as_str()], |row| {
         let mut fields = Fields::of("events", row);
         let _: EventId = fields.parse()?;
-        Ok((fields.get()?, fields.get()?))
+        let source = SourceName::new(fields.get::<String>()?);
+        Ok(Place { source, conversation: fields.get()?, ordinal: fields.get()? })
     })
+}
+
+pub(crate) fn turn_ordinal(s: Session<'_>, event: &EventId) -> Result<Option<(String, u64)>, StoreError> {
+    Ok(place(s, event)?.map(|place| (place.conversation, place.ordinal)))
 }
 
 pub(crate) fn turn_ids(

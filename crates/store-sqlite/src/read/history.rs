@@ -1,6 +1,8 @@
 //! The history of a conversation: its turns with all the evidence that a reconstruction needs, from one state of the
 //! store, at a cost that grows with the number of turns alone.
 
+use std::collections::HashMap;
+
 use thought_contract::event::{EventType, StoredEvent};
 use thought_contract::payload::RunCompleted;
 use thought_contract::run::RunState;
@@ -9,55 +11,95 @@ use thought_protocol::limits::CALLS_MAX;
 use thought_store::StoreError;
 use thought_store::row::{HistoryQuery, HistoryRun, HistoryTurn, ReplyState};
 
+use super::channel::Reply;
 use super::run::Placed;
-use super::{channel, event, run};
+use super::{BATCH, channel, event, run};
 use crate::fields::Fields;
 use crate::session::Session;
 
 /// The newest turns below an ordinal, oldest first.
 pub(crate) fn history(s: Session<'_>, query: &HistoryQuery) -> Result<Vec<HistoryTurn>, StoreError> {
     let before = query.before_ordinal.min(i64::MAX.unsigned_abs());
-    let mut turns = event::turns(s, &query.source, &query.conversation, before, query.limit)?
-        .into_iter()
-        .map(|(ordinal, message)| {
-            let runs = run::on_trigger(s, &message.envelope)?
-                .into_iter()
-                .filter(|placed| query.agents.contains(&placed.run.declaration))
-                .map(|placed| evidence(s, placed))
-                .collect::<Result<_, _>>()?;
-            Ok(HistoryTurn { ordinal, message, runs })
-        })
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    turns.reverse();
-    Ok(turns)
+    let messages = event::turns(s, &query.source, &query.conversation, before, query.limit)?;
+    let Some((oldest, _)) = messages.last() else { return Ok(Vec::new()) };
+    let mut runs = run::on_turns(s, &query.source, &query.conversation, *oldest, before)?;
+    runs.retain(|placed| query.agents.contains(&placed.run.declaration));
+    let mut evidence = Found::of(s, &runs)?;
+    let mut runs_of: HashMap<EventId, Vec<HistoryRun>> = HashMap::with_capacity(messages.len());
+    for placed in runs {
+        let trigger = placed.run.trigger.clone();
+        runs_of.entry(trigger).or_default().push(evidence.run(s, placed)?);
+    }
+    let turns = messages.into_iter().rev().map(|(ordinal, message)| {
+        let runs = runs_of.remove(&message.envelope.id).unwrap_or_default();
+        HistoryTurn { ordinal, message, runs }
+    });
+    Ok(turns.collect())
 }
 
-fn evidence(s: Session<'_>, placed: Placed) -> Result<HistoryRun, StoreError> {
-    let (Some(output), RunState::Completed) = (placed.run.output.clone(), placed.run.state) else {
-        return Ok(HistoryRun {
-            run: placed.run,
-            output: None,
-            completed: None,
-            proposals: Vec::new(),
-            reply: ReplyState::NotDelivered,
-            receipt: None,
-            judgment: None,
-        });
-    };
-    let terminal = placed.run.terminal.as_ref();
-    let completed = terminal.map(|id| required(s, id, placed.terminal_position)).transpose()?;
-    let proposals = match &completed {
-        Some(completed) => proposals(s, &placed, completed)?,
-        None => Vec::new(),
-    };
-    let reply = channel::reply(s, &placed, &output)?;
-    let receipt = match &reply.state {
-        ReplyState::Receipt(id) => Some(required(s, id, reply.receipt_position)?),
-        ReplyState::Sending | ReplyState::NotDelivered => None,
-    };
-    let judgment = active_judgment(s, &output)?.map(|id| required(s, &id, None)).transpose()?;
-    let output = Some(required(s, &output, placed.output_position)?);
-    Ok(HistoryRun { run: placed.run, output, completed, proposals, reply: reply.state, receipt, judgment })
+/// What completed runs left, read ahead in a handful of walks instead of one question for each of hundreds of rows.
+/// Positions are hints: what does not stand where it should is asked for by its id.
+struct Found {
+    /// Each is taken once.
+    events: HashMap<EventId, StoredEvent>,
+    replies: HashMap<u64, Reply>,
+    judgments: HashMap<EventId, EventId>,
+}
+
+impl Found {
+    fn of(s: Session<'_>, runs: &[Placed]) -> Result<Self, StoreError> {
+        let completed = || runs.iter().filter(|placed| placed.run.state == RunState::Completed);
+        let outputs: Vec<u64> = completed().filter_map(|placed| placed.output_position).collect();
+        let replies = channel::replies(s, &outputs)?;
+        let mut positions = outputs;
+        positions.extend(completed().filter_map(|placed| placed.terminal_position));
+        positions.extend(replies.values().filter_map(|reply| reply.receipt_position));
+        let events = event::at(s, &positions)?;
+        let outputs: Vec<&EventId> = completed().filter_map(|placed| placed.run.output.as_ref()).collect();
+        Ok(Self {
+            events: events.into_iter().map(|event| (event.envelope.id.clone(), event)).collect(),
+            replies,
+            judgments: active_judgments(s, &outputs)?,
+        })
+    }
+
+    fn run(&mut self, s: Session<'_>, placed: Placed) -> Result<HistoryRun, StoreError> {
+        let (Some(output), RunState::Completed) = (placed.run.output.clone(), placed.run.state) else {
+            return Ok(HistoryRun {
+                run: placed.run,
+                output: None,
+                completed: None,
+                proposals: Vec::new(),
+                reply: ReplyState::NotDelivered,
+                receipt: None,
+                judgment: None,
+            });
+        };
+        let completed = placed.run.terminal.as_ref().map(|id| self.take(s, id)).transpose()?;
+        let proposals = match &completed {
+            Some(completed) => proposals(s, &placed, completed)?,
+            None => Vec::new(),
+        };
+        let found = placed.output_position.and_then(|position| self.replies.remove(&position));
+        let reply = match found {
+            Some(reply) => reply.state,
+            None => channel::reply_without_delivery(s, &placed, &output)?,
+        };
+        let receipt = match &reply {
+            ReplyState::Receipt(id) => Some(self.take(s, id)?),
+            ReplyState::Sending | ReplyState::NotDelivered => None,
+        };
+        let judgment = self.judgments.get(&output).map(|id| required(s, id)).transpose()?;
+        let output = Some(self.take(s, &output)?);
+        Ok(HistoryRun { run: placed.run, output, completed, proposals, reply, receipt, judgment })
+    }
+
+    fn take(&mut self, s: Session<'_>, id: &EventId) -> Result<StoredEvent, StoreError> {
+        match self.events.remove(id) {
+            Some(event) => Ok(event),
+            None => required(s, id),
+        }
+    }
 }
 
 /// The proposals of a run. A settlement appends them between its output and its completed event, so they are looked for
@@ -83,9 +125,29 @@ fn proposals(
         .iter()
         .map(|proposal| match near.iter().find(|event| event.envelope.id == proposal.event) {
             Some(event) => Ok(event.clone()),
-            None => required(s, &proposal.event, None),
+            None => required(s, &proposal.event),
         })
         .collect()
+}
+
+/// The active judgment of each output that has one.
+fn active_judgments(s: Session<'_>, outputs: &[&EventId]) -> Result<HashMap<EventId, EventId>, StoreError> {
+    let sql = format!(
+        "SELECT output, event FROM judgments WHERE output IN ({})
+           AND NOT EXISTS (SELECT 1 FROM judgments AS later WHERE later.supersedes = judgments.event)
+         ORDER BY position",
+        super::placeholders(1, BATCH)
+    );
+    let mut active = HashMap::new();
+    for batch in outputs.chunks(BATCH) {
+        let found = s.all(&sql, super::batch(batch.iter().map(|id| id.to_string())), |row| {
+            let mut fields = Fields::of("judgments", row);
+            Ok((fields.parse()?, fields.parse()?))
+        })?;
+        // The newest comes last and stays.
+        active.extend(found);
+    }
+    Ok(active)
 }
 
 /// The newest judgment on an output that no other supersedes.
@@ -97,8 +159,8 @@ pub(crate) fn active_judgment(s: Session<'_>, output: &EventId) -> Result<Option
 }
 
 /// An event that another row names, and that must therefore be there.
-fn required(s: Session<'_>, id: &EventId, position: Option<u64>) -> Result<StoredEvent, StoreError> {
-    event::event_at(s, id, position)?.ok_or_else(|| missing(id))
+fn required(s: Session<'_>, id: &EventId) -> Result<StoredEvent, StoreError> {
+    event::event(s, id)?.ok_or_else(|| missing(id))
 }
 
 fn missing(id: &EventId) -> StoreError {
@@ -131,7 +193,13 @@ mod tests {
                 )
                 .unwrap();
         };
-        let active = || active_judgment(Session::new(&connection, &totals), &output).unwrap();
+        let active = || {
+            let session = Session::new(&connection, &totals);
+            let one = active_judgment(session, &output).unwrap();
+            let of_many = active_judgments(session, &[&EventId::of("none", &[]), &output]).unwrap();
+            assert_eq!(of_many.get(&output), one.as_ref());
+            one
+        };
         assert_eq!(active(), None);
         insert(1, "other", &EventId::of("another output", &[]), None);
         insert(2, "first", &output, None);

@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
-use thought_contract::event::{Envelope, SourceName};
+use thought_contract::event::SourceName;
 use thought_contract::run::{AttemptState, RunState};
 use thought_protocol::{EventId, RunId};
 use thought_store::StoreError;
@@ -59,14 +59,23 @@ pub(crate) fn run(s: Session<'_>, id: &RunId) -> Result<Option<RunRow>, StoreErr
     s.first(&format!("{SELECT} WHERE runs.id = ?1"), [id.as_str()], decode)
 }
 
-/// The runs on a trigger, in order of admission.
-pub(super) fn on_trigger(s: Session<'_>, trigger: &Envelope) -> Result<Vec<Placed>, StoreError> {
+/// The runs on the turns of a conversation with ordinals in `from..before`, those of one turn in order of admission.
+pub(super) fn on_turns(
+    s: Session<'_>,
+    source: &SourceName,
+    conversation: &str,
+    from: u64,
+    before: u64,
+) -> Result<Vec<Placed>, StoreError> {
+    let select = SELECT.replacen("FROM runs JOIN", "FROM events CROSS JOIN runs JOIN", 1);
     let sql = format!(
-        "{SELECT} WHERE runs.source = (SELECT id FROM sources WHERE name = ?1) AND runs.sequence = ?2
-           AND runs.trigger_id = ?3
-         ORDER BY runs.ordinal"
+        "{select} WHERE events.source = (SELECT id FROM sources WHERE name = ?1) AND events.conversation = ?2
+           AND events.conversation_ordinal >= ?3 AND events.conversation_ordinal < ?4
+           AND events.conversation_ordinal IS NOT NULL
+           AND runs.source = events.source AND runs.sequence = events.sequence AND runs.trigger_id = events.id
+         ORDER BY events.conversation_ordinal, runs.ordinal"
     );
-    s.all(&sql, params![trigger.source.as_str(), trigger.sequence, trigger.id.as_str()], decode_placed)
+    s.all(&sql, params![source.as_str(), conversation, from, before], decode_placed)
 }
 
 /// The run that left an output.
@@ -96,6 +105,14 @@ pub(crate) fn runs(s: Session<'_>, filter: &RunFilter) -> Result<Vec<RunRow>, St
             shared.push(format!("+runs.state IN ({list})"));
             values.extend(states);
         }
+    } else if filter.declaration.is_some() && is_open(&filter.states) {
+        let select = SELECT.replacen("FROM runs", "FROM runs INDEXED BY runs_open", 1);
+        let shared = shared.join(" AND ");
+        let sql = format!("{select} WHERE {shared} AND runs.ended_ms IS NULL ORDER BY runs.ordinal LIMIT ?2");
+        return s.all(&sql, params_from_iter(values), decode);
+    } else if let [state] = &filter.states[..] {
+        values.push(Value::Text(state.as_str().to_owned()));
+        shared.push(format!("runs.state = ?{}", values.len()));
     } else if !filter.states.is_empty() {
         let shared = shared.join(" AND ");
         let walks: Vec<String> = (values.len() + 1..=values.len() + filter.states.len())
@@ -116,6 +133,11 @@ pub(crate) fn runs(s: Session<'_>, filter: &RunFilter) -> Result<Vec<RunRow>, St
     }
     let sql = format!("{SELECT} WHERE {} ORDER BY runs.ordinal LIMIT ?2", shared.join(" AND "));
     s.all(&sql, params_from_iter(values), decode)
+}
+
+/// Whether these are all the states of a run that has not ended.
+fn is_open(states: &[RunState]) -> bool {
+    RunState::ALL.iter().all(|state| states.contains(state) == state.is_open())
 }
 
 pub(crate) fn open_runs(s: Session<'_>, declaration: &str) -> Result<Vec<RunRow>, StoreError> {
