@@ -12,7 +12,7 @@ use super::world::{
     AGENT, CHAT, answered, done, ended, fail, install, mail, message, message_in, started, stored, telegram,
 };
 use crate::engine::Engine;
-use crate::row::{HistoryQuery, HistoryTurn, ReplyState};
+use crate::row::{ContextQuery, HistoryQuery, HistoryTurn, ReplyState};
 
 fn query(before_ordinal: u64, limit: u32) -> HistoryQuery {
     HistoryQuery {
@@ -48,6 +48,40 @@ pub(super) async fn turns_come_oldest_first_up_to_the_limit(engine: Arc<dyn Engi
     let newest = engine.turn_ids(telegram(), conversation.clone(), 2, 5, 2).await.unwrap();
     assert_eq!(newest, [ids[3].clone(), ids[2].clone()]);
     assert!(engine.turn_ids(telegram(), conversation, 5, 5, 9).await.unwrap().is_empty());
+}
+
+pub(super) async fn a_context_is_what_its_parts_are(engine: Arc<dyn Engine>) {
+    install(&engine).await;
+    for number in 1..=5 {
+        let output = answered(&engine, number).await.2;
+        delivered(&engine, &output).await;
+    }
+    let trigger = stored(&engine, message(6)).await.envelope.id;
+    let query = |turns_max, older_max| ContextQuery {
+        trigger: trigger.clone(),
+        turns_max,
+        agents: vec![AGENT.to_owned()],
+        older_max,
+        documents: Some((SourceName::new("filesystem:none"), vec!["identity.md".to_owned()])),
+    };
+    let (conversation, ordinal) = engine.turn_ordinal(trigger.clone()).await.unwrap().unwrap();
+    for (turns_max, older_max, older) in [(2, 9, 3), (2, 1, 1), (9, 9, 0), (0, 9, 5), (2, 0, 0)] {
+        let rows = engine.context(query(turns_max, older_max)).await.unwrap().unwrap();
+        assert_eq!((&rows.conversation, rows.ordinal), (&conversation, ordinal));
+        let apart = turns(&engine, ordinal, turns_max).await;
+        assert_eq!(ordinals(&rows.turns), ordinals(&apart));
+        for (one, other) in rows.turns.iter().zip(&apart) {
+            assert_eq!((&one.message, one.runs.len()), (&other.message, 1));
+            assert_eq!(one.runs[0].output, other.runs[0].output);
+            assert_eq!(one.runs[0].receipt, other.runs[0].receipt);
+        }
+        let oldest = rows.turns.first().map_or(ordinal, |turn| turn.ordinal);
+        let ids = engine.turn_ids(telegram(), conversation.clone(), 1, oldest, older_max).await.unwrap();
+        assert_eq!((rows.older.len(), &rows.older), (older, &ids));
+        assert!(rows.documents.is_empty());
+    }
+    let unknown = ContextQuery { trigger: EventId::of("nobody", &[json!(1)]), ..query(1, 1) };
+    assert!(engine.context(unknown).await.unwrap().is_none());
 }
 
 pub(super) async fn conversations_count_their_own_turns(engine: Arc<dyn Engine>) {

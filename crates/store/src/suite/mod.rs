@@ -122,6 +122,7 @@ impl Group {
                 history: turns_come_oldest_first_up_to_the_limit, conversations_count_their_own_turns,
                 a_turn_carries_its_evidence, only_the_named_agents_are_history, the_newest_judgment_counts,
                 history_costs_what_it_shows,
+                a_context_is_what_its_parts_are,
             ],
             Self::Proposals => cases![
                 proposals: a_settled_proposal_waits, a_focus_is_inert_and_waits_for_nobody, proposals_are_filtered_and_paged,
