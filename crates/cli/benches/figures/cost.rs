@@ -14,7 +14,8 @@ use crate::stats::Sample;
 /// Turns before the count, so that caches hold what they hold in use.
 const WARM_UP: usize = 20;
 /// Threads through which every page goes.
-const STORE_THREADS: [&str; 2] = ["store-writer", "store-reader"];
+const STORE_THREADS: [&str; 2] = [WRITER, "store-reader"];
+const WRITER: &str = "store-writer";
 const PAGE_BYTES: f64 = 4_096.0;
 /// How long after its receipt a turn has settled down: its cursor, its successor in the jail, late looks for news.
 const QUIET: Duration = Duration::from_millis(60);
@@ -27,6 +28,8 @@ pub(crate) struct Cost {
     pub(crate) rows_written: Sample,
     /// Pages that were in no connection's cache.
     pub(crate) pages_read: Sample,
+    /// Those of them that the writer took in, when it moved the log into the database among them.
+    pub(crate) pages_read_to_write: Sample,
     /// Pages written to the log and the database.
     pub(crate) pages_written: Sample,
 }
@@ -52,6 +55,7 @@ pub(crate) fn of_turns(place: &Place, servers: &Servers, turns: usize) -> Result
     for turn in 0..WARM_UP + turns {
         std::thread::sleep(QUIET);
         let (counts, io) = (reader.counters(), proc::io_of_threads(&STORE_THREADS)?);
+        let writer = proc::io_of_threads(&[WRITER])?.read_bytes;
         let known = observer.newest_receipt()?;
         servers.say();
         observer.wait_for_receipt(known)?;
@@ -65,6 +69,8 @@ pub(crate) fn of_turns(place: &Place, servers: &Servers, turns: usize) -> Result
         cost.rows_written.push((counts_after.rows_written - counts.rows_written) as f64);
         let pages = |of: fn(&Io) -> u64| (of(&io_after) - of(&io)) as f64 / PAGE_BYTES;
         cost.pages_read.push(pages(|io| io.read_bytes));
+        let writer_after = proc::io_of_threads(&[WRITER])?.read_bytes;
+        cost.pages_read_to_write.push((writer_after - writer) as f64 / PAGE_BYTES);
         cost.pages_written.push(pages(|io| io.written_bytes));
     }
     servers.runtime.block_on(roles.finish());
