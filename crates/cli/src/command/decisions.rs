@@ -18,6 +18,7 @@ use thought_contract::payload::{Disposition, Surface};
 use thought_protocol::{EventId, Sensitive, Sha256Hex, VersionId};
 use thought_store::handle::Reader;
 use thought_store::row::Novelty;
+use thought_store::row::ProposalState;
 
 use super::resolve::{resolve, short};
 use crate::args::{ProposalDecision, ProposeAgain};
@@ -206,7 +207,7 @@ pub async fn repropose(
 ) -> Result<(), Failure> {
     let origin = known(reader, &options.id).await?;
     let proposed = word.operator_desk.repropose(&origin, options.actor.as_deref()).await;
-    tell_proposed(printer, &proposed.map_err(|error| propose_failure(error, &origin))?)
+    tell_proposed(reader, printer, &proposed.map_err(|error| propose_failure(error, &origin))?).await
 }
 
 /// `proposal-revert`.
@@ -220,10 +221,11 @@ pub async fn revert(
 ) -> Result<(), Failure> {
     let origin = known(reader, &options.id).await?;
     let proposed = word.operator_desk.revert(&origin, options.actor.as_deref()).await;
-    tell_proposed(printer, &proposed.map_err(|error| propose_failure(error, &origin))?)
+    tell_proposed(reader, printer, &proposed.map_err(|error| propose_failure(error, &origin))?).await
 }
 
-fn tell_proposed(printer: Printer, proposed: &Proposed) -> Result<(), Failure> {
+async fn tell_proposed(reader: &Reader, printer: Printer, proposed: &Proposed) -> Result<(), Failure> {
+    let row = reader.proposal(proposed.proposal.clone()).await?;
     let value =
         json!({"proposal": proposed.proposal, "origin": proposed.origin, "purpose": proposed.purpose});
     printer.either(&value, || {
@@ -233,7 +235,13 @@ fn tell_proposed(printer: Printer, proposed: &Proposed) -> Result<(), Failure> {
             format!("purpose   {}", proposed.purpose),
         ]
     })?;
-    printer.remark("it waits for a decision like any other: thought review, or thought proposal-decision");
+    // Proposed on the same document once more, it is the one that was there, whatever was said on it.
+    printer.remark(match row.map(|row| row.state) {
+        Some(ProposalState::Undecided) => {
+            "it waits for a decision like any other: thought review, or thought proposal-decision"
+        }
+        _ => "it was decided before; once memory.md has changed, this proposes it on the document as it is then",
+    });
     Ok(())
 }
 
