@@ -257,23 +257,7 @@ impl Verified {
 /// # Errors
 /// [`ChainError`]: the first link that does not hold, or what kept it from being read.
 pub async fn validate(reader: &Reader, images: &dyn Images, proposal: &EventId) -> Proof<Verified> {
-    // Operators' proposals go back to others, the last of which is a model's.
-    let mut lineage = vec![fetch(reader, proposal).await?];
-    loop {
-        let Some(last) = lineage.last() else {
-            return Err(ChainError::NotFound { id: proposal.clone() });
-        };
-        if last.envelope.event_type != EventType::OperatorMemoryChangeProposed {
-            break;
-        }
-        hold(lineage.len() < LINEAGE_DEPTH_MAX, Link::Origin, "lineage-too-deep")?;
-        let origin = operator::origin_of(last)?;
-        match fetch(reader, &origin).await {
-            Ok(event) => lineage.push(event),
-            Err(ChainError::NotFound { .. }) => return Err(refused(Link::Origin, "missing")),
-            Err(error) => return Err(error),
-        }
-    }
+    let lineage = lineage(reader, proposal).await?;
     let mut verified: Option<Verified> = None;
     for event in lineage.into_iter().rev() {
         verified = Some(match verified {
@@ -285,6 +269,31 @@ pub async fn validate(reader: &Reader, images: &dyn Images, proposal: &EventId) 
         });
     }
     verified.ok_or_else(|| ChainError::NotFound { id: proposal.clone() })
+}
+
+/// A proposal and what it goes back to, newest first: operators' proposals, the last of which goes back to a model's.
+async fn lineage(reader: &Reader, proposal: &EventId) -> Proof<Vec<StoredEvent>> {
+    let mut last = fetch(reader, proposal).await?;
+    let mut lineage = Vec::new();
+    while last.envelope.event_type == EventType::OperatorMemoryChangeProposed {
+        hold(lineage.len() + 1 < LINEAGE_DEPTH_MAX, Link::Origin, "lineage-too-deep")?;
+        let origin = operator::origin_of(&last)?;
+        let before = match fetch(reader, &origin).await {
+            Err(ChainError::NotFound { .. }) => return Err(refused(Link::Origin, "missing")),
+            found => found?,
+        };
+        lineage.push(std::mem::replace(&mut last, before));
+    }
+    lineage.push(last);
+    Ok(lineage)
+}
+
+/// Whether one more proposal may go back to this one: a chain that is longer is verified by nobody.
+///
+/// # Errors
+/// [`ChainError`]: the lineage does not hold.
+pub(crate) async fn has_room_behind(reader: &Reader, proposal: &EventId) -> Proof<bool> {
+    Ok(lineage(reader, proposal).await?.len() < LINEAGE_DEPTH_MAX)
 }
 
 async fn fetch(reader: &Reader, id: &EventId) -> Proof<StoredEvent> {

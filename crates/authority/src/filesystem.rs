@@ -231,6 +231,17 @@ impl FilesystemConnector {
         Ok(progress.report)
     }
 
+    /// Records a version that stood in the root until somebody saved over it, so that what is scanned next follows it. The
+    /// caller knows by evidence of its own that it stood; the guard is the proof that nobody else scans.
+    ///
+    /// # Errors
+    /// [`ScanError`].
+    pub(crate) async fn record(&self, guard: &RootGuard, path: &str, bytes: &[u8]) -> Result<(), ScanError> {
+        guard.check(&self.inner.root)?;
+        let row = self.inner.reader.document(document_id(path)).await?;
+        self.admit(path.to_owned(), row, bytes, &mut ScanReport::default()).await
+    }
+
     /// Reads these documents and settles each, a batch at a time.
     async fn read(
         &self,

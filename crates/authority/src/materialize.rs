@@ -282,7 +282,7 @@ impl MemoryMaterializer {
             Ok(base) => base,
             Err(reason) => return Ok(Err(unwritten(reason))),
         };
-        let planned = match self.planned(decided, &base)? {
+        let planned = match planned(decided, &base, self.parts.bytes_max)? {
             Ok(planned) => planned,
             Err(reason) => return Ok(Err(unwritten(reason))),
         };
@@ -344,16 +344,6 @@ impl MemoryMaterializer {
                 && Sha256Hex::of(row.content.expose()) == target.sha256
                 && u64::try_from(row.content.expose().len()) == Ok(row.byte_count)
         }))
-    }
-
-    fn planned(
-        &self,
-        decided: &Decided<MemoryChange>,
-        base: &VersionRow,
-    ) -> Result<Result<Planned, Reason>, MaterializeError> {
-        let text = decided.text().ok_or(refused(Link::Decision, "rejected"))?;
-        let operation = decided.chain().subject().operation;
-        Ok(plan(base.content.expose(), operation, text.expose(), self.parts.bytes_max))
     }
 
     async fn intend(
@@ -439,6 +429,17 @@ impl MemoryMaterializer {
         tracing::warn!(decision = %event.envelope.id, reason = %failed.reason, "memory change not materialized");
         Ok(Materialization::Failed { reason: failed.reason })
     }
+}
+
+/// What a decided change makes of its frozen base.
+fn planned(
+    decided: &Decided<MemoryChange>,
+    base: &VersionRow,
+    bytes_max: u64,
+) -> Result<Result<Planned, Reason>, ChainError> {
+    let text = decided.text().ok_or(refused(Link::Decision, "rejected"))?;
+    let operation = decided.chain().subject().operation;
+    Ok(plan(base.content.expose(), operation, text.expose(), bytes_max))
 }
 
 /// The temporary file of a decision: hidden from the scan, and never another decision's.

@@ -19,6 +19,7 @@ use thought_store::row::{Existence, Novelty};
 use crate::chain::{self, ChainError, MemoryChange, Verified, VerifiedChain, before_the_change};
 use crate::decide::{DecideError, Operators};
 use crate::filesystem::{FilesystemConnector, ScanError};
+use crate::limits::LINEAGE_DEPTH_MAX;
 use thought_store::Images;
 
 /// A proposal that was not made. Content-dark.
@@ -39,6 +40,9 @@ pub enum ProposeError {
     /// The origin is on the current base: it can be accepted as it is.
     #[error("propose again: the proposal stands on the current base")]
     Current,
+    /// The origin was itself proposed again as often as can be verified.
+    #[error("propose again: it goes back through {LINEAGE_DEPTH_MAX} proposals, and no more can be verified")]
+    TooDeep,
     /// The version before is empty, too large, or no text.
     #[error("propose again: the version before is not within its bounds")]
     Text,
@@ -174,6 +178,9 @@ impl OperatorDesk {
         actor: Option<&str>,
     ) -> Result<Proposed, ProposeError> {
         let operator = self.operators.choose(actor).map_err(ProposeError::Actor)?;
+        if !chain::has_room_behind(&self.reader, origin.id()).await? {
+            return Err(ProposeError::TooDeep);
+        }
         let base = BaseVersion { document: target.document_id.clone(), version: target.version_id.clone() };
         let text = text.into_inner();
         let payload = OperatorMemoryChangeProposed {

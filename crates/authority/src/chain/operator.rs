@@ -98,7 +98,8 @@ pub(crate) async fn before_the_change(
     origin: &VerifiedChain<MemoryChange>,
 ) -> Proof<VersionRow> {
     let link = Link::Origin;
-    let decision = evidence(reader, &decision_id(origin.id()), link).await?;
+    let decision = reader.event(decision_id(origin.id())).await?.ok_or(refused(link, "not-materialized"))?;
+    sealed(&decision, link)?;
     verify_decision(origin.proposal(), EventType::ProposalDecision, &decision)?;
     let receipt = reader.event(materialized_id(&decision.envelope.id)).await?;
     let receipt = receipt.ok_or(refused(link, "not-materialized"))?;

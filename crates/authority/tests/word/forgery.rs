@@ -346,3 +346,36 @@ async fn a_chain_costs_the_same_however_long_the_log_is() {
     assert_eq!(cost().await, short);
     assert!(short.iter().all(|rows| *rows < 60), "{short:?}");
 }
+
+#[tokio::test]
+async fn an_intent_is_a_note_and_makes_no_receipt() {
+    let scene = scene().await;
+    let side = &scene.world.side;
+    let recorded = side.accept(&scene.memory).await;
+    // The person's own edit, scanned on the frozen base, and a note that claims it for the change.
+    let own = format!("{}an unrelated line\n", scene.world.memory());
+    scene.world.write_memory(&own);
+    side.scan().await;
+    let sha256 = thought_protocol::Sha256Hex::of(own.as_bytes());
+    let temporary = format!(".thought-{}.tmp", recorded.decision);
+    forge(
+        &scene.world,
+        "INSERT INTO intents (decision, proposal, expected_sha256, temporary, made_ms) VALUES (?1, ?2, ?3, ?4, 1)",
+        &[&recorded.decision.as_str(), &scene.memory.as_str(), &sha256.as_str(), &temporary],
+    );
+    let refused = side.projector().project(&scene.memory).await.unwrap_err();
+    assert!(with_its_causes(&refused).contains("intent"), "{refused:?}");
+    assert!(side.receipts().await.is_empty());
+    assert_eq!(scene.world.memory(), own);
+}
+
+/// An error with all that caused it.
+fn with_its_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        said.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    said
+}

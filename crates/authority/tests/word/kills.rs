@@ -75,3 +75,32 @@ async fn killed_at_any_step_there_are_old_bytes_and_no_receipt_or_new_bytes_and_
         assert!(next.failures().await.is_empty(), "{point}");
     }
 }
+
+#[tokio::test]
+async fn a_save_over_a_change_that_nobody_scanned_yet_follows_the_version_that_stood() {
+    for point in ["exchange.after", "scan.before"] {
+        for theirs in [format!("{MEMORY}\n- x\n- a person's\n"), format!("{MEMORY}- instead of it\n")] {
+            let world = World::new().await;
+            let proposal = world.append(1, "- x").await;
+            world.side.accept(&proposal).await;
+            assert!(!child(world.home(), point, proposal.as_str()), "{point} was not passed");
+            assert_eq!(world.memory(), format!("{MEMORY}\n- x\n"));
+            world.write_memory(&theirs);
+            let next = world.another(Arc::new(NoCrashPoints));
+            assert_eq!(shown(&next.project(&proposal).await), "materialized", "{point}");
+            assert_eq!(world.memory(), theirs, "{point}");
+            let receipts = next.receipts().await;
+            let [receipt] = receipts.as_slice() else { panic!("{point}: {} receipts", receipts.len()) };
+            let stood = next.reader.version(receipt.version_id.clone()).await.unwrap().unwrap();
+            assert_eq!(stood.content.expose(), format!("{MEMORY}\n- x\n").as_bytes());
+            let now = next.reader.document(receipt.document_id.clone()).await.unwrap().unwrap();
+            let now = next.reader.version(now.version).await.unwrap().unwrap();
+            assert_eq!(
+                (now.previous, now.content.expose().as_slice()),
+                (Some(stood.version), theirs.as_bytes())
+            );
+            assert!(next.failures().await.is_empty(), "{point}");
+            assert_eq!(world.names(), ["identity.md", "memory.md"]);
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use thought_authority::chain::{Authorship, ChainError, Link, Verified};
 use thought_authority::operator::ProposeError;
-use thought_contract::payload::Purpose;
+use thought_contract::payload::{Disposition, Purpose};
 use thought_store::row::{Novelty, ProposalState};
 
 use crate::world::{Ask, MEMORY, World, shown};
@@ -38,7 +38,10 @@ async fn a_change_is_reverted_on_whatever_stands_now_and_the_revert_too() {
     let desk = world.side.operator_desk();
     let early = desk.revert(&first, None).await.unwrap_err();
     assert!(
-        matches!(early, ProposeError::Chain(ChainError::Refused { link: Link::Origin, .. })),
+        matches!(
+            early,
+            ProposeError::Chain(ChainError::Refused { link: Link::Origin, reason: "not-materialized" })
+        ),
         "{early:?}"
     );
     assert!(matches!(desk.repropose(&first, None).await, Err(ProposeError::Current)));
@@ -86,4 +89,20 @@ async fn an_acceptance_never_lands_on_a_newer_proposal() {
     assert_eq!(row.state, ProposalState::Undecided);
     assert!(world.side.projector().project(&new).await.is_err());
     assert_eq!(world.memory(), format!("{MEMORY}\n- old\n"));
+}
+
+#[tokio::test]
+async fn a_lineage_is_as_long_as_can_be_verified_and_no_longer() {
+    let world = World::new().await;
+    let desk = world.side.operator_desk();
+    let mut newest = world.append(1, "- x").await;
+    for edit in 1..64 {
+        world.write_memory(format!("{MEMORY}edit {edit}\n"));
+        newest = desk.repropose(&newest, None).await.unwrap().proposal;
+    }
+    world.side.validate(&newest).await.unwrap();
+    world.write_memory(format!("{MEMORY}one more\n"));
+    assert!(matches!(desk.repropose(&newest, None).await, Err(ProposeError::TooDeep)));
+    // What is there can be decided like any other.
+    world.side.decide(&newest, Disposition::Reject).await.unwrap();
 }

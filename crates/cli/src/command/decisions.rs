@@ -457,6 +457,9 @@ pub fn propose_failure(error: ProposeError, origin: &EventId) -> Failure {
         ProposeError::Current => {
             refused("base-current", "it is decided as it is; only on another version is it another proposal")
         }
+        ProposeError::TooDeep => {
+            refused("lineage-too-deep", "edit memory.md by hand, or let the assistant suggest it anew")
+        }
         ProposeError::Text => refused("version-before", "edit memory.md by hand"),
         ProposeError::Scan(error) => hinted(scan_failure(&error)),
         ProposeError::Conflict => Failure::new(Exit::Conflict, "proposed-otherwise", message.clone())
