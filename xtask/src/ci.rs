@@ -23,18 +23,33 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// A test loads an export as a trainer would, where Python has the packages; where it has not, that is said aloud, since
-/// the test cannot fail for it.
+/// What tests run with Python where it has the packages: the variable that names it, what it must import, what is not
+/// checked without.
+const PYTHON: [(&str, &str, &str); 2] = [
+    (
+        "THOUGHT_TEST_PYTHON",
+        "import datasets, trl.data_utils",
+        "this machine's Python has no datasets and trl, so examples/load_preferences.py did not run; \
+         `.ci/python training` makes one that has",
+    ),
+    (
+        "THOUGHT_TEST_TELEGRAM_PYTHON",
+        "import telegram.error",
+        "this machine's Python has no python-telegram-bot, so it did not talk to the Bot API of the tests; \
+         `.ci/python telegram` makes one that has",
+    ),
+];
+
+/// Where Python lacks the packages, that is said aloud, since the tests cannot fail for it.
 #[expect(clippy::disallowed_methods, reason = "a chore asks what is installed")]
 #[expect(clippy::print_stderr, reason = "what was not checked is said aloud")]
 fn say_what_python_could_not_check() {
-    let python = std::env::var_os("THOUGHT_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let found = Command::new(python).args(["-c", "import datasets, trl.data_utils"]).output();
-    if !found.is_ok_and(|done| done.status.success()) {
-        eprintln!(
-            "NOT CHECKED: this machine's Python has no datasets and trl, so examples/load_preferences.py did not run; \
-             .ci/python makes one that has"
-        );
+    for (variable, imports, unchecked) in PYTHON {
+        let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
+        let found = Command::new(python).args(["-c", imports]).output();
+        if !found.is_ok_and(|done| done.status.success()) {
+            eprintln!("NOT CHECKED: {unchecked}");
+        }
     }
 }
 

@@ -188,9 +188,9 @@ async fn repeated_late_and_restarted_ids_are_never_lost() {
     assert_eq!(hello(&bot, "after a quiet week"), 55);
     assert_eq!(poll(&bot, json!({"offset": first + 1})).await, [55]);
     assert_eq!(poll(&bot, json!({"offset": 56})).await, [0; 0]);
-    bot.set_next_update_id(9_000_000_000);
-    assert_eq!(hello(&bot, "far up"), 9_000_000_000);
-    assert_eq!(poll(&bot, json!({"offset": 56})).await, [9_000_000_000]);
+    bot.set_next_update_id(2_000_000_000);
+    assert_eq!(hello(&bot, "far up"), 2_000_000_000);
+    assert_eq!(poll(&bot, json!({"offset": 56})).await, [2_000_000_000]);
 
     assert!(matches!(bot.push_again(1), Err(Error::Update(_))));
     assert!(matches!(bot.push_update(json!({"message": {}})), Err(Error::Update(_))));

@@ -107,7 +107,7 @@ async fn soak(seed: u64, messages: usize) {
             7 => {
                 world.confirmed().await;
                 updates.clear();
-                world.bot.set_next_update_id(i64::try_from(1 + dice.below(1 << 40)).unwrap());
+                world.bot.set_next_update_id(i32::try_from(1 + dice.below(1 << 30)).unwrap());
             }
             8 if dice.below(3) == 0 => restart(&world, &mut dice, &mut ingress, &mut dispatch).await,
             9 | 10 => tokio::time::sleep(Duration::from_millis(dice.below(8))).await,

@@ -132,7 +132,7 @@ async fn trouble(world: &World, dice: &mut Dice, updates: &mut Vec<i64>) {
         7 if dice.below(4) == 0 => {
             world.bot.wait_until_confirmed(WAIT_MAX).await.unwrap();
             updates.clear();
-            world.bot.set_next_update_id(i64::try_from(1 + dice.below(1 << 40)).unwrap());
+            world.bot.set_next_update_id(i32::try_from(1 + dice.below(1 << 30)).unwrap());
         }
         8 | 9 => tokio::time::sleep(Duration::from_millis(dice.below(40))).await,
         _ => {}

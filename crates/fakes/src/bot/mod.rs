@@ -239,9 +239,11 @@ impl BotApi {
         self.shared.state.lock().pushed(update_id)
     }
 
-    /// The next update gets this id, as ids restart anywhere after a quiet week.
-    pub fn set_next_update_id(&self, update_id: i64) {
-        self.shared.state.change(|state| state.set_next_update_id(update_id));
+    /// The next update gets this id, as ids restart anywhere after a quiet week. The documentation of the Bot API lets
+    /// every integer fit 32 bits with a sign unless it says otherwise, and of an update's id it says only that it is
+    /// positive; clients keep it in as little.
+    pub fn set_next_update_id(&self, update_id: i32) {
+        self.shared.state.change(|state| state.set_next_update_id(update_id.into()));
     }
 
     /// Scripts what becomes of the next call of a method (`file` for downloads); several calls queue up.
