@@ -17,6 +17,7 @@ use thought_contract::event::{EventType, SourceName};
 use thought_contract::payload as p;
 use thought_contract::snapshot::build::MEMORY_PATH;
 use thought_contract::time::Clock;
+use thought_protocol::limits::DOCUMENT_BYTES_MAX_CEILING;
 use thought_protocol::{EventId, Sha256Hex};
 use thought_store::StoreError;
 use thought_store::command::NewIntent;
@@ -429,6 +430,24 @@ impl MemoryMaterializer {
         tracing::warn!(decision = %event.envelope.id, reason = %failed.reason, "memory change not materialized");
         Ok(Materialization::Failed { reason: failed.reason })
     }
+}
+
+/// Whether a receipt of the change, if there is one, is of what the decision makes of its base; planned again.
+///
+/// # Errors
+/// [`MaterializeError`]: the base is not there, or a receipt is not one.
+pub async fn is_as_decided(
+    reader: &Reader,
+    decided: &Decided<MemoryChange>,
+) -> Result<bool, MaterializeError> {
+    let Some(Materialization::Materialized { receipt }) = recorded(reader, decided).await? else {
+        return Ok(true);
+    };
+    let base = reader.version(decided.chain().subject().target.version_id.clone()).await?;
+    let (Some(base), Some(receipt)) = (base, reader.event(receipt).await?) else { return Ok(false) };
+    let Ok(told) = receipt.payload::<p::MemoryMaterialized>() else { return Ok(false) };
+    let planned = planned(decided, &base, DOCUMENT_BYTES_MAX_CEILING)?;
+    Ok(planned.is_ok_and(|planned| planned.sha256 == told.sha256))
 }
 
 /// What a decided change makes of its frozen base.

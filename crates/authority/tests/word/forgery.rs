@@ -1,11 +1,13 @@
 //! Each link of the chain forged by itself, in a store that was written with raw SQL: refused each time, before anything
 //! is decided, projected or written.
 
-use thought_authority::chain::{ChainError, Link};
+use thought_authority::chain::{ChainError, DecidedChain, Link, validate_decision};
 use thought_authority::decide::DecideError;
+use thought_authority::materialize::is_as_decided;
 use thought_contract::event::EventType;
 use thought_contract::payload::Disposition;
 use thought_protocol::{EventId, Sha256Hex};
+use thought_store::NoImages;
 
 use crate::world::{Ask, MEMORY, Turn, World};
 
@@ -356,7 +358,7 @@ async fn an_intent_is_a_note_and_makes_no_receipt() {
     let own = format!("{}an unrelated line\n", scene.world.memory());
     scene.world.write_memory(&own);
     side.scan().await;
-    let sha256 = thought_protocol::Sha256Hex::of(own.as_bytes());
+    let sha256 = Sha256Hex::of(own.as_bytes());
     let temporary = format!(".thought-{}.tmp", recorded.decision);
     forge(
         &scene.world,
@@ -367,6 +369,31 @@ async fn an_intent_is_a_note_and_makes_no_receipt() {
     assert!(with_its_causes(&refused).contains("intent"), "{refused:?}");
     assert!(side.receipts().await.is_empty());
     assert_eq!(scene.world.memory(), own);
+}
+
+#[tokio::test]
+async fn a_receipt_that_names_another_version_is_not_as_decided() {
+    let scene = scene().await;
+    let side = &scene.world.side;
+    assert_eq!(side.carry_out(&scene.memory).await, "materialized");
+    let is_as_decided =
+        async || match validate_decision(&side.reader, &NoImages, &scene.memory).await.unwrap() {
+            DecidedChain::Memory(decided) => is_as_decided(&side.reader, &decided).await.unwrap(),
+            DecidedChain::Correction(_) => panic!("a memory change"),
+        };
+    assert!(is_as_decided().await);
+    let receipt = side.events(EventType::MemoryMaterialized).await.remove(0).envelope.id;
+    scene.world.write_memory(format!("{}another line\n", scene.world.memory()));
+    side.scan().await;
+    let sql = "SELECT id, sha256 FROM versions ORDER BY rowid DESC LIMIT 1";
+    let (version, sha256): (String, String) =
+        scene.world.sql().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    repayload(&scene.world, &receipt, |payload| {
+        payload["versionId"] = version.as_str().into();
+        payload["sha256"] = sha256.as_str().into();
+    });
+    reseal(&scene.world, &receipt).await;
+    assert!(!is_as_decided().await);
 }
 
 /// An error with all that caused it.

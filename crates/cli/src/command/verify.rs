@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use thought_authority::chain::{self, ChainError};
+use thought_authority::chain::{self, ChainError, DecidedChain};
+use thought_authority::materialize::{MaterializeError, is_as_decided};
 use thought_contract::event::EventType;
 use thought_contract::payload::TelegramMessage;
 use thought_contract::review::visible;
@@ -154,11 +155,18 @@ async fn chains(reader: &Reader, images: &dyn Images, verified: &mut Verified) -
         for row in page {
             verified.chains += 1;
             let outcome = match row.state {
-                ProposalState::Undecided => chain::validate(reader, images, &row.proposal).await.map(drop),
-                _ => chain::validate_decision(reader, images, &row.proposal).await.map(drop),
+                ProposalState::Undecided => chain::validate(reader, images, &row.proposal).await.map(|_| None),
+                _ => chain::validate_decision(reader, images, &row.proposal).await.map(Some),
             };
             match outcome {
-                Ok(()) => {}
+                Ok(Some(DecidedChain::Memory(decided))) => match is_as_decided(reader, &decided).await {
+                    Ok(true) => {}
+                    Err(MaterializeError::Store(error)) => return Err(error.into()),
+                    Ok(false) | Err(_) => {
+                        verified.audit.found("proposals", row.proposal.as_str(), "receipt");
+                    }
+                },
+                Ok(Some(DecidedChain::Correction(_)) | None) => {}
                 Err(ChainError::Store(error)) => return Err(error.into()),
                 Err(error) => {
                     tracing::info!(proposal = %row.proposal, %error, "chain not verified");
