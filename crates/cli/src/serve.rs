@@ -8,6 +8,7 @@ mod changeover;
 mod channel;
 mod documents;
 mod hardening;
+mod newcomers;
 pub mod socket;
 mod word;
 
@@ -192,11 +193,15 @@ fn announce(ready: &Ready, printer: Printer, took: Duration) -> Result<(), Failu
 /// Runs the roles until a signal or until one of them ends by itself, then ends them all.
 async fn work(mut ready: Ready, mut signals: Signals) -> Result<(), Failure> {
     let mut roles = start(&mut ready).await?;
-    let ended = tokio::select! {
-        () = signals.received() => Ok(()),
-        joined = roles.consumers.join_next(), if !roles.consumers.is_empty() => Err(ended_by_itself(joined)),
-        joined = roles.projectors.join_next() => Err(ended_by_itself(joined)),
-        joined = roles.others.join_next() => Err(ended_by_itself(joined)),
+    let mut news = newcomers::news(&ready);
+    let ended = loop {
+        tokio::select! {
+            () = signals.received() => break Ok(()),
+            joined = roles.consumers.join_next(), if !roles.consumers.is_empty() => break Err(ended_by_itself(joined)),
+            joined = roles.projectors.join_next() => break Err(ended_by_itself(joined)),
+            joined = roles.others.join_next() => break Err(ended_by_itself(joined)),
+            () = newcomers::told(&mut news) => newcomers::join(&mut ready, &mut roles).await,
+        }
     };
     tracing::info!(target: "thought::serve", "stopping");
     roles.finish().await;
@@ -218,6 +223,7 @@ pub struct Roles {
     others: JoinSet<Result<(), Failure>>,
     projectors: JoinSet<Result<(), Failure>>,
     stop_consumers: consumer::StopSwitch,
+    consumers_told: (StopSignal, Asked),
     stop_projectors: tokio::sync::watch::Sender<bool>,
     stop_others: tokio::sync::watch::Sender<bool>,
 }
@@ -272,7 +278,8 @@ pub async fn start(ready: &mut Ready) -> Result<Roles, Failure> {
     }
     socket::start(sockets, &mut others, &stop);
     ready.documents.clone().follow(&mut others, stop);
-    Ok(Roles { consumers, others, projectors, stop_consumers, stop_projectors, stop_others })
+    let consumers_told = (signal, asked);
+    Ok(Roles { consumers, others, projectors, stop_consumers, consumers_told, stop_projectors, stop_others })
 }
 
 async fn consume(

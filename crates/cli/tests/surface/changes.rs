@@ -231,3 +231,26 @@ async fn a_version_that_is_not_ready_does_not_take_over() {
     serve.stop();
     each_once(&world, 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_never_at_work_is_consumed_by_a_serve_that_is_at_work_already() {
+    let world = World::start(THOUGHT).await;
+    let home = &world.home;
+    let aside = home.below("aside.yaml");
+    fs::rename(home.below(AGENT), &aside).unwrap();
+    let serve = world.serve();
+    world.say("before anybody listens");
+    home.wait_for_events("source.telegram.message@1", 1);
+    fs::rename(&aside, home.below(AGENT)).unwrap();
+    let done = activate(home).exit(0).object();
+    assert_eq!((&done["status"], &done["replaced"]), (&json!("activated"), &Value::Null));
+    world.turn("the first one heard", 1).await;
+    // It lets go for the next version like any other.
+    raise(home, 1);
+    assert_eq!(activate(home).exit(0).object()["replaced"], 1);
+    world.turn("under the next version", 2).await;
+    assert_eq!(versions(home), [1, 2]);
+    serve.stop();
+    at_the_head(home, 2);
+    assert_eq!(home.object(&["verify"])["whole"], true);
+}
