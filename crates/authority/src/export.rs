@@ -219,7 +219,7 @@ impl Selection<'_> {
     ) -> Result<BTreeMap<String, u64>, ExportError> {
         let mut excluded: BTreeMap<String, u64> = BTreeMap::new();
         let mut judgments = Judgments::up_to(self.reader, self.head);
-        let mut examiner = Examiner::new(self.reader, self.images);
+        let mut examiner = Examiner::new((self.reader, self.images), self.scope);
         let mut done = 0;
         loop {
             let page = judgments.page().await?;

@@ -10,15 +10,16 @@ use thought_contract::draft::{self, telegram_correlation};
 use thought_contract::event::{Actor, EventType, StoredEvent};
 use thought_contract::payload as p;
 use thought_contract::run::{AttemptState, attempt_id, run_id, snapshot_id};
-use thought_contract::snapshot::Snapshot;
 use thought_contract::snapshot::evidence::completed_event_id;
+use thought_contract::snapshot::{Snapshot, TurnReference};
 use thought_protocol::{EventId, Sensitive, Sha256Hex};
 use thought_store::Images;
 use thought_store::handle::Reader;
 use thought_store::row::{CorrectionOutcome, DeclarationRow, RunRow};
 
+use super::Scope;
 use super::example::{Example, Provenance, prompt};
-use super::exclusion::{Halt, Part, Sought, demand, lacks};
+use super::exclusion::{Exclusion, Halt, Part, Sought, demand, lacks};
 use crate::chain::{
     Aim, DecidedChain, Link, evidence, frozen_snapshot, installed, is_the_event_of, judgment_id, payload_of,
     rebuilt_packet, validate_decision, verify_target,
@@ -39,12 +40,14 @@ pub(super) struct Judged {
 pub(super) struct Examiner<'a> {
     reader: &'a Reader,
     images: &'a dyn Images,
+    scope: Scope,
     declarations: HashMap<(String, u32), DeclarationRow>,
 }
 
 impl<'a> Examiner<'a> {
-    pub(super) fn new(reader: &'a Reader, images: &'a dyn Images) -> Self {
-        Self { reader, images, declarations: HashMap::new() }
+    /// Of an export of this scope.
+    pub(super) fn new((reader, images): (&'a Reader, &'a dyn Images), scope: Scope) -> Self {
+        Self { reader, images, scope, declarations: HashMap::new() }
     }
 
     /// The example that a judgment's event makes.
@@ -84,6 +87,9 @@ impl<'a> Examiner<'a> {
         self.completion(&run).await?;
         let declaration = self.declaration(&run, &snapshot).await?;
         let packet = rebuilt_packet(self.reader, self.images, &snapshot, &declaration).await?;
+        if self.scope == Scope::External {
+            self.history_may_leave(&snapshot).await?;
+        }
         Ok(Example {
             prompt: prompt(&packet),
             chosen: Sensitive::new(judged.said.replacement.summary.clone()),
@@ -162,6 +168,25 @@ impl<'a> Examiner<'a> {
         let meant = said.reply_to_message_id;
         let means_it = meant.is_none() || told.chunks.iter().any(|chunk| chunk.message_id == meant);
         demand(means_it, Part::Feedback, "other-reply")
+    }
+
+    /// No answer that the frozen context shows is in the words of a self-correction. Which judgments replaced words there
+    /// the context says, and the packet that it rebuilt to has those words; whose they are, each judgment's own chain says.
+    async fn history_may_leave(&self, snapshot: &Snapshot) -> Sought<()> {
+        let unproven = || Halt::Excluded(lacks(Part::ContextSnapshot, "judgment-unproven"));
+        for turn in &snapshot.turns {
+            let TurnReference::Assistant { event, judgment: Some(id), .. } = turn else { continue };
+            let replaced = self.reader.event(id.clone()).await?.ok_or_else(unproven)?;
+            let judged = match self.judgment(&replaced).await {
+                Ok(judged) if judged.id == *id && judged.said.target.output == *event => judged,
+                Ok(_) | Err(Halt::Excluded(_)) => return Err(unproven()),
+                Err(store) => return Err(store),
+            };
+            if judged.criterion != Criterion::OperatorCorrection {
+                return Err(Halt::Excluded(Exclusion::SelfCorrectionInContext));
+            }
+        }
+        Ok(())
     }
 
     async fn run(&self, target: &p::CorrectionTarget) -> Sought<RunRow> {

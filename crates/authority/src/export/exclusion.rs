@@ -13,6 +13,8 @@ pub enum Exclusion {
     NotQualityEligible,
     /// It may not leave the house.
     NotExternallyEligible,
+    /// Its frozen context shows an answer in the words of an accepted self-correction, and those do not leave the house.
+    SelfCorrectionInContext,
     /// A part of its provenance is not there, or is not what it must be.
     Provenance {
         /// Which part.
@@ -65,6 +67,7 @@ impl Exclusion {
             Self::Superseded => "superseded".to_owned(),
             Self::NotQualityEligible => "not-quality-eligible".to_owned(),
             Self::NotExternallyEligible => "not-externally-eligible".to_owned(),
+            Self::SelfCorrectionInContext => "self-correction-in-context".to_owned(),
             Self::Provenance { part, reason } => format!("{}-{reason}", part.as_str()),
         }
     }

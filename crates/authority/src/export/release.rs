@@ -9,6 +9,7 @@ use thought_protocol::EventId;
 use thought_store::handle::{Judgments, Reader};
 use thought_store::{Images, Precondition, StoreError};
 
+use super::Scope;
 use super::evidence::{Examiner, judgment_of};
 use super::exclusion::{Exclusion, Halt};
 use crate::judge::Criterion;
@@ -37,6 +38,12 @@ pub enum ReleaseError {
     /// Another judgment took its place.
     #[error("release a judgment: another judgment took the place of {id}")]
     Superseded {
+        /// What was asked for.
+        id: EventId,
+    },
+    /// Its frozen context shows what a model suggested and a person let through, which stays in the house.
+    #[error("release a judgment: the context of {id} shows an answer in the words of a self-correction")]
+    SelfCorrectionInContext {
         /// What was asked for.
         id: EventId,
     },
@@ -90,7 +97,13 @@ pub async fn release(
     if Criterion::from_word(&said.criterion) != Some(Criterion::OperatorCorrection) {
         return Err(ReleaseError::NotOwnCorrection { id: id.clone() });
     }
-    Examiner::new(reader, images).example_of(&event).await?;
+    // What the export would leave out is not released: the word would promise what never happens.
+    Examiner::new((reader, images), Scope::External).example_of(&event).await.map_err(|halt| match halt {
+        Halt::Excluded(Exclusion::SelfCorrectionInContext) => {
+            ReleaseError::SelfCorrectionInContext { id: id.clone() }
+        }
+        other => other.into(),
+    })?;
     let superseded = || ReleaseError::Superseded { id: id.clone() };
     let output = said.target.output.clone();
     if said.external_export_eligible {

@@ -251,6 +251,12 @@ fn release_failure(error: ReleaseError) -> Failure {
         ReleaseError::Superseded { .. } => {
             Failure::refused("superseded", message).hint("thought judgment-list names the one that stands")
         }
+        ReleaseError::SelfCorrectionInContext { .. } => {
+            Failure::refused("self-correction-in-context", message).hint(
+                "the model was shown what it suggested and you let through, and that stays here: nothing that was \
+                 answered on such a context can be released",
+            )
+        }
         ReleaseError::Provenance { .. } => Failure::refused("provenance", message),
         ReleaseError::Store(error) => error.into(),
         ReleaseError::Draft(_) => Failure::internal(&error),

@@ -151,50 +151,56 @@ async fn an_accepted_self_correction_trains_here_and_a_released_correction_may_l
     let scene = Scene::start().await;
     let world = &scene.world;
     world.model.script(vec![
+        says("The ferry leaves at nine."),
         says("It is Monday."),
         calls(None, vec![correction("It is Wednesday.")]),
-        says("The ferry leaves at nine."),
+        says("It stays until noon."),
     ]);
     let serve = world.serve();
-    world.turn("What day is it?", 1).await;
-    world.turn("Are you sure?", 2).await;
+    world.turn("When does the ferry leave?", 1).await;
+    let corrected = scene.correct("It leaves at ten.", 1);
+    world.turn("What day is it?", 2).await;
+    world.turn("Are you sure?", 3).await;
     let own = world.home.lines(&["proposal-list"]).remove(0)["id"].as_str().unwrap().to_owned();
     decide(&scene, &own, "accept");
-    let accepted = world.home.wait_for_events("judgment.recorded@2", 1).remove(0);
-    world.turn("When does the ferry leave?", 3).await;
-    let corrected = scene.correct("It leaves at ten.", 2);
+    let accepted = world.home.wait_for_events("judgment.recorded@2", 2).remove(1);
+    world.turn("How long does it stay?", 4).await;
+    let later = scene.correct("It stays until one.", 3);
     serve.stop();
 
     let report = scene.external("none.jsonl").exit(0).object();
     assert_eq!((&report["included"], &report["bytes"]), (&json!(0), &json!(0)));
     assert_eq!(scene.text("none.jsonl"), "");
     let manifest: Value = serde_json::from_str(&scene.text("none.jsonl.manifest.json")).unwrap();
-    assert_eq!(manifest["excluded"], json!({"not-externally-eligible": 2}));
+    assert_eq!(manifest["excluded"], json!({"not-externally-eligible": 3}));
 
     let id = |event: &Value| event["id"].as_str().unwrap().to_owned();
     let home = &world.home;
     let refused = home.json(&["judgment-release", &id(&accepted), "--acknowledge-external"]).exit(3);
     assert_eq!(refused.error()["code"], "not-own-correction");
+    // What the model was shown as its own words there is what it suggested.
+    let refused = home.json(&["judgment-release", &id(&later), "--acknowledge-external"]).exit(3);
+    assert_eq!(refused.error()["code"], "self-correction-in-context");
+    assert!(!refused.told().contains("Wednesday"), "{}", refused.stderr);
     assert_eq!(home.json(&["judgment-release", &id(&corrected)]).exit(3).error()["code"], "not-acknowledged");
-    assert_eq!(home.events("judgment.recorded@2").len(), 2);
+    assert_eq!(home.events("judgment.recorded@2").len(), 3);
     let released = home.object(&["judgment-release", &id(&corrected), "--acknowledge-external"]);
     assert_eq!(released["supersedes"], corrected["id"]);
     let again = home.object(&["judgment-release", &id(&corrected), "--acknowledge-external"]);
     assert_eq!((&again, released.as_object().unwrap().len()), (&released, 2));
     let events = home.events("judgment.recorded@2");
-    assert_eq!((events.len(), &events[2]["id"]), (3, &released["judgment"]));
-    assert_eq!(events[2]["parentId"], corrected["payload"]["feedback"]);
+    assert_eq!((events.len(), &events[3]["id"]), (4, &released["judgment"]));
+    assert_eq!(events[3]["parentId"], corrected["payload"]["feedback"]);
 
     assert_eq!(scene.external("out.jsonl").exit(0).object()["included"], 1);
-    assert_eq!(scene.private("in.jsonl").exit(0).object()["included"], 2);
+    assert_eq!(scene.private("in.jsonl").exit(0).object()["included"], 3);
     let (outside, inside) = (scene.lines("out.jsonl"), scene.lines("in.jsonl"));
     assert_eq!(outside[0]["chosen"][0]["content"], "It leaves at ten.");
     assert_eq!(
-        (outside[0]["provenance"]["judgment"].clone(), &inside[1]),
+        (outside[0]["provenance"]["judgment"].clone(), &inside[2]),
         (released["judgment"].clone(), &outside[0])
     );
     assert_eq!(inside[0]["chosen"][0]["content"], "It is Wednesday.");
-    assert!(
-        !scene.text("out.jsonl").contains("\"content\":\"It is Wednesday.\",\"role\":\"assistant\"}],\"id\"")
-    );
+    assert!(!scene.text("out.jsonl").contains("Wednesday"));
+    assert!(inside[1]["prompt"].to_string().contains("It is Wednesday."), "it is what was shown");
 }
