@@ -102,3 +102,44 @@ async fn a_blob_that_is_changed_gone_or_nobodys_is_named() {
     let said = world.home.object(&["verify"]);
     assert_eq!((&said["whole"], &said["unnamedBlobs"]), (&true.into(), &serde_json::json!(["0".repeat(64)])));
 }
+
+/// Overwrites payloads in a copy of a home, and gives what `verify` prints there; `backup` refuses it too.
+#[track_caller]
+fn spoiled(world: &World, sql: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let spoiled = folder.path().canonicalize().unwrap().join("spoiled");
+    copy(&world.home.path, &spoiled);
+    let raw = rusqlite::Connection::open(spoiled.join("thought.db")).unwrap();
+    assert!(raw.execute(sql, []).unwrap() > 0, "{sql}");
+    drop(raw);
+    let home = at(world, &spoiled);
+    let said = home.json(&["verify"]).exit(3);
+    assert_eq!(said.error()["code"], "not-whole", "{}", said.stderr);
+    let backup = folder.path().join("backup.tar");
+    let kept = home.json(&["backup", "--output", backup.to_str().unwrap()]).exit(3);
+    assert_eq!(kept.error()["code"], "not-whole", "{}", kept.stderr);
+    assert!(!backup.exists());
+    said.stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_that_is_no_json_or_larger_than_any_is_named_whatever_its_type() {
+    let world = lived_in().await;
+    let raw = rusqlite::Connection::open(world.home.below("thought.db")).unwrap();
+    let mut newest = raw.prepare("SELECT type, id, max(position) FROM events GROUP BY type").unwrap();
+    let newest: Vec<(String, String, i64)> = newest
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(newest.len() > 8, "{newest:?}");
+    for (index, (name, id, _)) in newest.iter().enumerate() {
+        let bytes = ["x'7b'", "x'ff00'", "x''"][index % 3];
+        let said = spoiled(&world, &format!("UPDATE events SET payload = {bytes} WHERE id = '{id}'"));
+        assert!(said.contains(id.as_str()) && said.contains("payload-unreadable"), "{name}: {said}");
+    }
+    spoiled(&world, "UPDATE events SET payload = x'7b'");
+    let (name, id, position) = &newest[0];
+    let said = spoiled(&world, &format!("UPDATE events SET payload = zeroblob(200000000) WHERE id = '{id}'"));
+    assert!(said.contains("unreadable") && said.contains(&position.to_string()), "{name}: {said}");
+}

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Row;
 use thought_contract::draft::{self, Draft, Identity};
 use thought_contract::event::{Actor, Envelope, EventType, SourceName, StoredEvent};
+use thought_protocol::limits::EVENT_PAYLOAD_BYTES_MAX;
 use thought_protocol::{EventId, Sha256Hex};
 use thought_store::StoreError;
 use thought_store::audit::Audit;
@@ -67,7 +68,10 @@ struct Walked {
 /// Looks at every event, in the order of the log.
 pub(super) fn walk(s: Session<'_>, audit: &mut Audit) -> Result<(), StoreError> {
     let mut walked = Walked::default();
-    walk_rows(s, SQL, decode, |position, placed| {
+    // A payload that nobody could have appended is not even read: a few such would fill the memory.
+    let bounded =
+        format!("CASE WHEN length(events.payload) <= {EVENT_PAYLOAD_BYTES_MAX} THEN events.payload END,");
+    walk_rows(s, &SQL.replace("events.payload,", &bounded), decode, |position, placed| {
         audit.events += 1;
         let before = std::mem::replace(&mut walked.position, u64::try_from(position).unwrap_or(0));
         audit.check(walked.position == before + 1, "events", position.to_string(), "position");
@@ -151,7 +155,8 @@ fn drafted(
     let Ok(cause) = draft::drafted_from(stored) else { return Ok(Err("payload-unreadable")) };
     let cause = match cause {
         // A cause that does not decode is a finding of its own.
-        Some(cause) => read::event::event(s, &cause).unwrap_or(None),
+        Some(cause) if is_bounded(s, &cause)? => read::event::event(s, &cause).unwrap_or(None),
+        Some(_) => None,
         None => None,
     };
     Ok(draft::again(stored, cause.as_ref()).map_err(|error| match error {
@@ -159,6 +164,12 @@ fn drafted(
         draft::AgainError::Voice => "voice",
         draft::AgainError::Payload(_) | draft::AgainError::Draft(_) => "payload-unreadable",
     }))
+}
+
+/// Whether an event is there, and its payload of a size that can be read.
+fn is_bounded(s: Session<'_>, id: &EventId) -> Result<bool, StoreError> {
+    let sql = format!("SELECT length(payload) <= {EVENT_PAYLOAD_BYTES_MAX} FROM events WHERE id = ?1");
+    Ok(s.first(&sql, [id.as_str()], |row| Fields::of("events", row).get::<bool>())?.unwrap_or(false))
 }
 
 /// A turn has the next ordinal of its conversation; nothing else has one.

@@ -11,6 +11,7 @@ mod rules;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
+use thought_protocol::limits::EVENT_PAYLOAD_BYTES_MAX;
 use thought_store::StoreError;
 use thought_store::audit::Audit;
 
@@ -39,7 +40,8 @@ pub(crate) fn audit(s: Session<'_>) -> Result<Audit, StoreError> {
     content::runs(s, &mut audit)?;
     for rule in rules::RULES {
         audit.rules += 1;
-        let sql = format!("{} LIMIT {PER_RULE}", rule.sql);
+        let sql = rule.sql.replace(rules::PAYLOAD_BYTES_MAX, &EVENT_PAYLOAD_BYTES_MAX.to_string());
+        let sql = format!("{sql} LIMIT {PER_RULE}");
         for row in s.all(&sql, [], |row| Ok(name_of(row)))? {
             audit.found(rule.table, row, rule.fault);
         }

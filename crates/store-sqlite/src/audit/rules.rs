@@ -17,10 +17,29 @@ macro_rules! rules {
     };
 }
 
+/// What stands in a rule for the size that a payload has at most, bytes.
+pub(super) const PAYLOAD_BYTES_MAX: &str = "PAYLOAD_BYTES_MAX";
+
+/// An event's payload as text. Of one that is too large, or no JSON, it is nothing: the walk of the log names such an event,
+/// and a function that met it would end the whole audit.
+macro_rules! payload {
+    ($event:literal) => {
+        concat!(
+            "(CASE WHEN length(",
+            $event,
+            ".payload) <= PAYLOAD_BYTES_MAX AND json_valid(CAST(",
+            $event,
+            ".payload AS TEXT)) THEN CAST(",
+            $event,
+            ".payload AS TEXT) END)"
+        )
+    };
+}
+
 /// A member of an event's payload.
 macro_rules! member {
     ($event:literal, $path:literal) => {
-        concat!("json_extract(CAST(", $event, ".payload AS TEXT), '$.", $path, "')")
+        concat!("json_extract(", payload!($event), ", '$.", $path, "')")
     };
 }
 
@@ -187,11 +206,11 @@ pub(super) const RULES: &[Rule] = rules! {
     "consumers", "version", "SELECT declaration FROM consumers c WHERE NOT EXISTS (SELECT 1 FROM declarations d
         WHERE d.id = c.declaration AND d.version = c.version AND d.active = 1)";
     "consumers", "source", concat!("SELECT c.declaration FROM consumers c JOIN sources s ON s.id = c.source
-        WHERE NOT EXISTS (SELECT 1 FROM events e, json_each(CAST(e.payload AS TEXT), '$.sources') j
+        WHERE NOT EXISTS (SELECT 1 FROM events e, json_each(", payload!("e"), ", '$.sources') j
             WHERE e.type = 'stream.thought.declaration.activated@1' AND ", member!("e", "declaration"), " = c.declaration
             AND ", member!("e", "version"), " = c.version AND json_extract(j.value, '$.source') = s.name
             AND json_extract(j.value, '$.head') <= c.scanned)");
-    "consumers", "missing", concat!("SELECT d.id FROM declarations d JOIN events e, json_each(CAST(e.payload AS TEXT), '$.sources') j
+    "consumers", "missing", concat!("SELECT d.id FROM declarations d JOIN events e, json_each(", payload!("e"), ", '$.sources') j
         WHERE d.active = 1 AND e.type = 'stream.thought.declaration.activated@1'
         AND ", member!("e", "declaration"), " = d.id AND ", member!("e", "version"), " = d.version
         AND NOT EXISTS (SELECT 1 FROM consumers c JOIN sources s ON s.id = c.source
@@ -217,18 +236,18 @@ pub(super) const RULES: &[Rule] = rules! {
         WHERE d.cause = e.parent_id AND d.kind = ", member!("e", "kind"), " AND d.receipt = e.id"));
     "chunks", "delivery", "SELECT delivery FROM chunks c WHERE NOT EXISTS
         (SELECT 1 FROM deliveries d WHERE d.ordinal = c.delivery)";
-    "deliveries", "chunks", "SELECT d.cause FROM deliveries d
+    "deliveries", "chunks", concat!("SELECT d.cause FROM deliveries d
         WHERE (SELECT count(*) FROM chunks c WHERE c.delivery = d.ordinal)
             <> (SELECT coalesce(max(ordinal), -1) + 1 FROM chunks c WHERE c.delivery = d.ordinal)
         OR NOT EXISTS (SELECT 1 FROM chunks c WHERE c.delivery = d.ordinal)
         OR d.receipt IS NOT NULL AND (SELECT count(*) FROM chunks c WHERE c.delivery = d.ordinal)
-            IS NOT (SELECT json_array_length(CAST(e.payload AS TEXT), '$.chunks') FROM events e WHERE e.id = d.receipt)";
-    "chunks", "receipt", "SELECT d.cause FROM chunks c JOIN deliveries d ON d.ordinal = c.delivery
+            IS NOT (SELECT json_array_length(", payload!("e"), ", '$.chunks') FROM events e WHERE e.id = d.receipt)");
+    "chunks", "receipt", concat!("SELECT d.cause FROM chunks c JOIN deliveries d ON d.ordinal = c.delivery
             JOIN events e ON e.id = d.receipt
         WHERE c.state <> 'sent'
-        OR json_extract(CAST(e.payload AS TEXT), '$.chunks[' || c.ordinal || '].messageId') IS NOT c.message
-        OR json_extract(CAST(e.payload AS TEXT), '$.chunks[' || c.ordinal || '].utf16Length') IS NOT c.utf16_length
-        OR json_extract(CAST(e.payload AS TEXT), '$.chunks[' || c.ordinal || '].confirmedBy') IS NOT c.confirmed_by";
+        OR json_extract(", payload!("e"), ", '$.chunks[' || c.ordinal || '].messageId') IS NOT c.message
+        OR json_extract(", payload!("e"), ", '$.chunks[' || c.ordinal || '].utf16Length') IS NOT c.utf16_length
+        OR json_extract(", payload!("e"), ", '$.chunks[' || c.ordinal || '].confirmedBy') IS NOT c.confirmed_by");
 
     "corrections", "command", "SELECT c.command FROM corrections c WHERE (c.judgment IS NULL) = (c.reason IS NULL)
         OR NOT EXISTS (SELECT 1 FROM events e WHERE e.id = c.command
