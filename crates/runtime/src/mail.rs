@@ -66,9 +66,15 @@ pub enum Error {
         /// Whose desk.
         desk: String,
     },
-    /// The text is out of bounds.
+    /// The text says nothing.
+    #[error("check a message: its text is empty, or blank from end to end")]
+    Blank,
+    /// The text holds what no text holds.
+    #[error("check a message: its text holds U+0000")]
+    Nul,
+    /// The text is too long.
     #[error(
-        "check a message: its text must be 1 to {AGENT_MESSAGE_CHARACTERS_MAX} characters without U+0000, and has {characters}"
+        "check a message: its text has {characters} characters, and {AGENT_MESSAGE_CHARACTERS_MAX} at most can be sent"
     )]
     Text {
         /// Its length, characters.
@@ -139,8 +145,13 @@ impl Outgoing {
         Self::check_address(from, to, thread, message)?;
         let text = std::str::from_utf8(text).or(Err(Error::Utf8 { bytes: text.len() }))?;
         let characters = text.chars().count();
-        let blank = text.trim().is_empty();
-        if blank || characters > AGENT_MESSAGE_CHARACTERS_MAX || text.contains('\0') {
+        if text.trim().is_empty() {
+            return Err(Error::Blank);
+        }
+        if text.contains('\0') {
+            return Err(Error::Nul);
+        }
+        if characters > AGENT_MESSAGE_CHARACTERS_MAX {
             return Err(Error::Text { characters });
         }
         Ok(Self {

@@ -62,12 +62,14 @@ pub fn failure(error: Error) -> Failure {
         Error::Route { .. } => Failure::refused("route-refused", chain(&error))
             .hint("the one route of this version is from co to stream-agent-conversation"),
         Error::Sender { .. } => Failure::refused("other-sender", chain(&error)),
-        Error::Text { .. } => Failure::refused("text", chain(&error)),
+        Error::Blank | Error::Nul | Error::Text { .. } => Failure::refused("text", chain(&error)),
         Error::Utf8 { .. } => Failure::refused("not-utf8", chain(&error)),
         Error::Response { .. } => Failure::refused("response-invalid", chain(&error)),
         Error::NotFound { .. } => Failure::new(Exit::NotFound, "not-found", chain(&error)),
-        Error::Store(StoreError::Conflict { .. }) => Failure::new(Exit::Conflict, "conflict", chain(&error))
-            .hint("another text stands under this identity; a new message wants a new --message-id"),
+        Error::Store(ref conflict @ StoreError::Conflict { .. }) => {
+            Failure::new(Exit::Conflict, "conflict", chain(conflict))
+                .hint("another text stands under this identity; a new message wants a new --message-id")
+        }
         Error::Store(store) => store.into(),
         Error::Payload(_) | Error::Draft(_) => Failure::internal(&error),
     }

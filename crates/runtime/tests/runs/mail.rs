@@ -108,8 +108,8 @@ async fn what_deviates_is_refused_before_anything_is_appended() {
     assert!(matches!(make("co", AGENT, "t", "a b", b"x"), Error::Id { which: "message" }));
     let long = "m".repeat(129);
     assert!(matches!(make("co", AGENT, "t", &long, b"x"), Error::Id { which: "message" }));
-    assert!(matches!(make("co", AGENT, "t", "m", b""), Error::Text { characters: 0 }));
-    assert!(matches!(make("co", AGENT, "t", "m", b"a\0"), Error::Text { characters: 2 }));
+    assert!(matches!(make("co", AGENT, "t", "m", b""), Error::Blank));
+    assert!(matches!(make("co", AGENT, "t", "m", b"a\0"), Error::Nul));
     assert!(matches!(
         make("co", AGENT, "t", "m", "ä".repeat(16_385).as_bytes()),
         Error::Text { characters: 16_385 }
