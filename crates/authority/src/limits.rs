@@ -70,3 +70,6 @@ pub(crate) const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) const ANCESTORS_MAX: usize = 256;
 /// Pause before a projector that found the root lock held tries again, while nothing else happens.
 pub(crate) const LOCKED_RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// A name of a file, bytes: what file systems of Linux take.
+pub(crate) const NAME_BYTES_MAX: usize = 255;

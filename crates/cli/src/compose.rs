@@ -235,12 +235,12 @@ async fn word_of(home: &Home, store: &Store, printer: Printer, command: Command)
 /// What judgments become, in this house or beyond it.
 async fn training(home: &Home, store: &Store, printer: Printer, command: Command) -> Result<(), Failure> {
     let images = images(home)?;
-    let parts = (store, &*images);
+    let parts = (home, store, &*images);
     match command {
         Command::JudgmentRelease { id, acknowledge_external, actor } => {
             let acknowledged = export::Acknowledged::of(acknowledge_external);
             let whom = (id.as_str(), actor.as_deref());
-            export::release((home, store, &*images), printer, whom, acknowledged).await
+            export::release(parts, printer, whom, acknowledged).await
         }
         Command::PrivateTrainingExport { output, acknowledge_sensitive_private_training } => {
             let acknowledged = export::Acknowledged::of(acknowledge_sensitive_private_training);

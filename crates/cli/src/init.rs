@@ -12,7 +12,7 @@ use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::home::{self, CONFIGURATION};
 use crate::jail::{self, Allowed};
-use crate::print::Printer;
+use crate::print::{self, Printer};
 
 /// The variable that a new configuration names for the bot's token.
 pub const TOKEN_VARIABLE: &str = "THOUGHT_TELEGRAM_TOKEN";
@@ -102,7 +102,7 @@ pub fn run(
         let home = home::Home::open(Some(&named))?;
         let value = json!({"home": home.path, "created": false});
         return printer.either(&value, || {
-            vec![format!("{} is a home already; nothing was changed", home.path.display())]
+            vec![format!("{} is a home already; nothing was changed", print::path(&home.path))]
         });
     }
     let ingress = if env::secret(TOKEN_VARIABLE).is_some() { Ingress::Poll } else { Ingress::Off };
@@ -119,7 +119,7 @@ pub fn run(
     });
     printer.either(&value, || {
         let mut lines = vec![
-            format!("made {} (only you can read it)", path.display()),
+            format!("made {} (only you can read it)", print::path(&path)),
             format!("jail: {}", plan.jail.sentence()),
         ];
         lines.extend(next_steps(&plan, &path, option.is_some()));

@@ -2,11 +2,23 @@
 //! the command quietly.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::Path;
 
 use serde_json::{Value, json};
+use thought_contract::review::visible;
 
 use crate::args::{Color, Global};
 use crate::exit::Failure;
+
+/// A text as one line in which everything shows: line ends, tabs and controls of a file's name are written out.
+pub fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "<U+000A>").replace('\t', "<U+0009>")
+}
+
+/// A path as it is printed for a person.
+pub fn path(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
+}
 
 /// Whether content is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +140,7 @@ impl Printer {
     pub fn remark(self, text: &str) {
         if !self.json {
             // A remark that cannot be shown changes nothing.
-            drop(writeln!(io::stderr().lock(), "{text}"));
+            drop(writeln!(io::stderr().lock(), "{}", one_line(text)));
         }
     }
 
@@ -154,8 +166,9 @@ impl Printer {
             }
             writeln!(stderr, "{}", json!({"error": error}))
         } else {
-            let hint = failure.hint.as_ref().map_or(String::new(), |hint| format!("\nhint: {hint}"));
-            writeln!(stderr, "error: {}{hint}", failure.message)
+            let hint =
+                failure.hint.as_ref().map_or(String::new(), |hint| format!("\nhint: {}", visible(hint)));
+            writeln!(stderr, "error: {}{hint}", one_line(&failure.message))
         };
         // Nothing is left to tell it to when stderr is gone; the exit code still does.
         drop(outcome);

@@ -12,8 +12,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::files::TEMPORARY_SUFFIX;
-use crate::limits::ANCESTORS_MAX;
+use super::files::{TEMPORARY_SUFFIX, temporary_of};
+use crate::limits::{ANCESTORS_MAX, NAME_BYTES_MAX};
 
 /// What the manifest's name has behind the output's.
 const MANIFEST_SUFFIX: &str = ".manifest.json";
@@ -28,6 +28,11 @@ pub enum DestinationError {
     /// The name is one that leftovers have.
     #[error("check the destination: names that end in {TEMPORARY_SUFFIX} are kept for unfinished exports")]
     NameKept,
+    /// The names that come of it do not fit.
+    #[error(
+        "check the destination: the name is too long for the manifest and the unfinished files beside it"
+    )]
+    NameLong,
     /// The folder is not there.
     #[error("check the destination: its folder is not there")]
     Absent,
@@ -71,7 +76,7 @@ impl DestinationError {
     /// The stable code.
     pub const fn code(self) -> &'static str {
         match self {
-            Self::NoName | Self::NameKept => "destination-name",
+            Self::NoName | Self::NameKept | Self::NameLong => "destination-name",
             Self::Absent => "destination-absent",
             Self::Link => "destination-link",
             Self::NotFolder => "destination-not-a-folder",
@@ -104,6 +109,9 @@ impl Destination {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             Some(_) | None => PathBuf::from("."),
         };
+        if temporary_of(&manifest_of(&output)).len() > NAME_BYTES_MAX {
+            return Err(DestinationError::NameLong);
+        }
         // A relative path begins at the folder that this process is in, which no name leads to.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let beneath = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -121,8 +129,7 @@ impl Destination {
             return Err(DestinationError::Open);
         }
         outside_git(&folder)?;
-        let mut manifest = output.clone();
-        manifest.push(MANIFEST_SUFFIX);
+        let manifest = manifest_of(&output);
         Ok(Self { folder, output, manifest })
     }
 

@@ -16,6 +16,7 @@ use rustix::fs::{
     renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
+use thought_contract::review::visible;
 use thought_protocol::Sha256Hex;
 use thought_protocol::hash::Hasher;
 
@@ -32,6 +33,14 @@ pub enum FileError {
     /// Another export writes under this name now.
     #[error("write the export: another one writes to this destination now")]
     Busy,
+    /// Something stands where the unfinished file goes, and no export made it.
+    #[error(
+        "write the export: {name} stands in the folder, where the unfinished file goes, and is no file of an export"
+    )]
+    Odd {
+        /// Its name, with what does not print spelled out.
+        name: String,
+    },
     /// The name was taken meanwhile.
     #[error("write the export: its name was taken meanwhile, and nothing is overwritten")]
     Taken,
@@ -59,7 +68,7 @@ impl From<io::Error> for FileError {
 }
 
 /// The name under which a file is written before it is put in place.
-fn temporary_of(name: &OsStr) -> OsString {
+pub(super) fn temporary_of(name: &OsStr) -> OsString {
     let mut temporary = OsString::from(".");
     temporary.push(name);
     temporary.push(TEMPORARY_SUFFIX);
@@ -191,7 +200,10 @@ pub(super) fn sweep(folder: &OwnedFd, own: &OsStr) -> Result<Vec<String>, FileEr
     for (temporary, meant) in leftovers {
         match sweep_one(folder, &temporary, &meant)? {
             Swept::Busy if meant == own => return Err(FileError::Busy),
-            Swept::Busy => {}
+            Swept::Odd if meant == own || meant == manifest_of(own) => {
+                return Err(FileError::Odd { name: visible(&temporary.to_string_lossy()) });
+            }
+            Swept::Busy | Swept::Odd => {}
             Swept::Removed(names) => {
                 swept.extend(names.iter().map(|name| name.to_string_lossy().into_owned()))
             }
@@ -204,8 +216,10 @@ pub(super) fn sweep(folder: &OwnedFd, own: &OsStr) -> Result<Vec<String>, FileEr
 }
 
 enum Swept {
-    /// Somebody writes it now, or it is nothing of ours.
+    /// Somebody writes it now.
     Busy,
+    /// It is nothing of ours.
+    Odd,
     Removed(Vec<OsString>),
 }
 
@@ -214,10 +228,10 @@ fn sweep_one(folder: &OwnedFd, temporary: &OsStr, meant: &OsStr) -> Result<Swept
     let file: File = match openat(folder, temporary, flags, Mode::empty()) {
         Ok(file) => file.into(),
         Err(Errno::NOENT) => return Ok(Swept::Removed(Vec::new())),
-        Err(_not_ours) => return Ok(Swept::Busy),
+        Err(_not_ours) => return Ok(Swept::Odd),
     };
     if !is_own_file(&fstat(&file)?) {
-        return Ok(Swept::Busy);
+        return Ok(Swept::Odd);
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}

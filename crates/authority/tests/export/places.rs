@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{Gid, Uid, chown};
+use rustix::fs::{CWD, FileType, Gid, Mode, Uid, chown, mknodat};
 use thought_authority::export::{DestinationError, ExportError, FileError, Request, Scope, Watcher, export};
 use thought_store::NoImages;
 
@@ -46,6 +46,9 @@ async fn each_unfit_folder_is_refused_by_name() {
     assert_eq!(refusal(&house, Path::new("/")).await, E::NoName);
     assert_eq!(refusal(&house, &house.at("mine/..")).await, E::NoName);
     assert_eq!(refusal(&house, &house.at("mine/.a.thought-export.part")).await, E::NameKept);
+    // Long enough for its own name, and not for the unfinished manifest's.
+    let long = house.at("mine").join("n".repeat(230));
+    assert_eq!(refusal(&house, &long).await, E::NameLong);
     assert!(fs::read_dir(house.at("mine")).unwrap().all(|entry| entry.unwrap().file_name() == "deep"));
 }
 
@@ -152,4 +155,31 @@ async fn a_disk_that_fills_up_leaves_nothing_and_is_said() {
         assert!(house.names().is_empty(), "{:?}", house.names());
     }
     house.try_export(Scope::Private, "a.jsonl", &FullDisk(AtomicU32::new(2))).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_no_export_made_and_stands_where_the_unfinished_file_goes_is_named() {
+    for name in [".a.jsonl.thought-export.part", ".a.jsonl.manifest.json.thought-export.part"] {
+        let house = House::new().await;
+        let odd: [fn(&Path); 3] = [
+            |at| symlink("nowhere", at).unwrap(),
+            |at| fs::create_dir(at).unwrap(),
+            |at| mknodat(CWD, at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
+        ];
+        for make in odd {
+            make(&house.at(name));
+            let error = house.try_export(Scope::Private, "a.jsonl", &Unwatched).await.unwrap_err();
+            let ExportError::File(FileError::Odd { name: told }) = &error else { panic!("{error:?}") };
+            assert_eq!(told, name);
+            // It is left as it is, and stands in nobody else's way.
+            assert_eq!(house.names(), [name]);
+            house.try_export(Scope::Private, "b.jsonl", &Unwatched).await.unwrap();
+            assert_eq!(house.names().len(), 3);
+            for name in ["b.jsonl", "b.jsonl.manifest.json"] {
+                fs::remove_file(house.at(name)).unwrap();
+            }
+            let is_folder = house.at(name).symlink_metadata().unwrap().is_dir();
+            if is_folder { fs::remove_dir(house.at(name)) } else { fs::remove_file(house.at(name)) }.unwrap();
+        }
+    }
 }

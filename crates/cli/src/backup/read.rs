@@ -16,7 +16,7 @@ use crate::command::verify;
 use crate::compose::SystemClock;
 use crate::exit::{Exit, Failure};
 use crate::home;
-use crate::print::Printer;
+use crate::print::{self, Printer};
 
 /// An archive that is torn, cut, changed, or none of this product.
 fn torn(what: &str) -> Failure {
@@ -53,7 +53,7 @@ pub async fn restore(input: &Path, folder: &Path, printer: Printer) -> Result<()
             format!(
                 "restored {} files and {events} events into {}",
                 manifest.members.len(),
-                folder.display()
+                print::path(folder)
             ),
             format!("as they were at {}; every hash was verified", manifest.made_at),
             "key files are not part of a backup; let only one home answer for a bot at a time".to_owned(),

@@ -21,7 +21,7 @@ use crate::command::verify;
 use crate::compose::SystemClock;
 use crate::exit::{Exit, Failure};
 use crate::home::{self, Home};
-use crate::print::Printer;
+use crate::print::{self, Printer};
 use crate::word::{Documents, scan_failure};
 
 /// The archive as it grows.
@@ -72,7 +72,7 @@ pub async fn backup(home: &Home, store: &Store, printer: Printer, output: &Path)
         let mut lines = vec![
             format!(
                 "wrote {} ({bytes} bytes, {} files, {events} events)",
-                output.display(),
+                print::path(output),
                 manifest.members.len()
             ),
             format!("sha256 {sha256}"),

@@ -18,7 +18,7 @@ use crate::compose::SystemClock;
 use crate::crash::EnvironmentPoints;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
-use crate::print::Printer;
+use crate::print::{self, Printer};
 
 /// Judgments from which on an export tells how far it is.
 const LONG: u64 = 500;
@@ -56,7 +56,7 @@ impl Acknowledged {
 /// # Errors
 /// [`Failure`]: not acknowledged, a destination that is refused (3), another export at work there (4), no space (3, 8).
 pub async fn private(
-    parts: (&Store, &dyn Images),
+    parts: (&Home, &Store, &dyn Images),
     printer: Printer,
     output: &Path,
     acknowledged: Acknowledged,
@@ -70,15 +70,20 @@ pub async fn private(
 ///
 /// # Errors
 /// As [`private`]; nothing is acknowledged, since each judgment in it was released.
-pub async fn external(parts: (&Store, &dyn Images), printer: Printer, output: &Path) -> Result<(), Failure> {
+pub async fn external(
+    parts: (&Home, &Store, &dyn Images),
+    printer: Printer,
+    output: &Path,
+) -> Result<(), Failure> {
     write(parts, printer, (Scope::External, output)).await
 }
 
 async fn write(
-    (store, images): (&Store, &dyn Images),
+    (home, store, images): (&Home, &Store, &dyn Images),
     printer: Printer,
     (scope, output): (Scope, &Path),
 ) -> Result<(), Failure> {
+    outside(home, output)?;
     let request = Request { scope, output, tool_version: env!("CARGO_PKG_VERSION") };
     let meter = Meter::new(printer);
     let outcome = export::export((&store.reader(), images), request, &meter).await;
@@ -88,6 +93,20 @@ async fn write(
         printer.remark(&format!("removed {name}, which an export that was killed had left"));
     }
     printer.either(&report_json(&report, output), || report_lines(printer, &report, output))
+}
+
+/// An export lies outside the home: in there it would be taken for a document, a declaration or a blob, and be carried into
+/// every backup. A folder that cannot be looked at is refused by the export itself.
+fn outside(home: &Home, output: &Path) -> Result<(), Failure> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::canonicalize(folder) {
+        Ok(folder) if folder.starts_with(&home.path) => {
+            let message = format!("{} lies inside the home", output.display());
+            Err(Failure::refused("inside-home", message)
+                .hint("choose a folder outside: what lies in the home is served, and goes into its backups"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn manifest_path(output: &Path) -> PathBuf {
@@ -108,8 +127,8 @@ fn report_json(report: &Report, output: &Path) -> Value {
 fn report_lines(printer: Printer, report: &Report, output: &Path) -> Vec<String> {
     let manifest = &report.manifest;
     let mut lines = vec![
-        format!("output    {}", printer.bold(&output.display().to_string())),
-        format!("manifest  {}", manifest_path(output).display()),
+        format!("output    {}", printer.bold(&print::path(output))),
+        format!("manifest  {}", print::path(&manifest_path(output))),
         format!("sha256    {}, {} bytes", manifest.output.sha256, manifest.output.bytes),
         format!("included  {}", manifest.included),
     ];
@@ -181,6 +200,8 @@ fn failure(error: &ExportError) -> Failure {
         }
         ExportError::File(FileError::Busy) => Failure::new(Exit::Conflict, "export-running", message)
             .hint("wait until the other export has ended, or choose another name"),
+        ExportError::File(FileError::Odd { .. }) => Failure::refused("destination-odd", message)
+            .hint("look at it and move it away, or choose another name"),
         ExportError::File(FileError::Taken) => Failure::refused("destination-exists", message)
             .hint("choose a name that is free; nothing is overwritten"),
         ExportError::File(FileError::NoSpace) => Failure::new(Exit::Machine, "no-space", message)
@@ -195,6 +216,7 @@ const fn hint(refused: DestinationError) -> Option<&'static str> {
     use DestinationError as E;
     match refused {
         E::NoName | E::NameKept => Some("name a file"),
+        E::NameLong => Some("choose a shorter name"),
         E::Absent | E::NotFolder | E::NotOwned => {
             Some("make a folder of your own for it: mkdir -m 700 FOLDER")
         }

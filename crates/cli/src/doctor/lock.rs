@@ -8,7 +8,7 @@ use thought_authority::root::ContextRoot;
 
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
-use crate::print::Printer;
+use crate::print::{self, Printer};
 use crate::word::token;
 
 /// Whether the yes stands on the command line.
@@ -47,7 +47,7 @@ pub fn clear(home: &Home, printer: Printer, yes: Yes) -> Result<(), Failure> {
     }
     lock::clear(&root).map_err(|error| failure(&error))?;
     tracing::warn!(target: "thought::doctor", "the evidence of the root lock was emptied by hand");
-    printer.either(&json!({"lock": "cleared"}), || vec![format!("cleared: {}", file.display())])
+    printer.either(&json!({"lock": "cleared"}), || vec![format!("cleared: {}", print::path(&file))])
 }
 
 fn failure(error: &LockError) -> Failure {

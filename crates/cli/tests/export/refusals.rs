@@ -64,9 +64,20 @@ fn each_unfit_destination_is_refused_with_its_own_code() {
     folder(&mine.join("deep/deeper"), 0o700);
     refused(&home, &mine.join("deep/deeper/a.jsonl"), "destination-in-git");
     assert_eq!(fs::read_dir(&mine).unwrap().count(), 1);
-    // And where nothing is wrong, nothing is refused, be it by a relative name or in the home itself.
+    for inside in ["export.jsonl", "context/x.jsonl", "agents/x.yaml", "context/../x.jsonl"] {
+        refused(&home, &home.below(inside), "inside-home");
+    }
+    // What does not print is spelled out.
+    let long = mine.join(format!("\n\u{1b}[2J{}", "n".repeat(230)));
+    refused(&home, &long, "destination-name");
+    symlink("nowhere", mine.join(".a.jsonl.thought-export.part")).unwrap();
+    refused(&home, &output, "destination-odd");
+    fs::remove_file(mine.join(".a.jsonl.thought-export.part")).unwrap();
+    // And where nothing is wrong, nothing is refused.
     home.object(&["training-export", "--output", argument(&output)]);
-    home.object(&[PRIVATE, "--output", argument(&home.below("export.jsonl")), ACKNOWLEDGE]);
+    let strange = mine.join("a\n\u{1b}[2J.jsonl");
+    let printed = home.run(&["training-export", "--output", argument(&strange)]).exit(0).stdout;
+    assert!(printed.contains("a<U+000A><U+001B>[2J.jsonl") && !printed.contains('\u{1b}'), "{printed:?}");
 }
 
 /// A file system of 128 KiB, unmounted at the end.
