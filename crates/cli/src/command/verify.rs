@@ -155,7 +155,9 @@ async fn chains(reader: &Reader, images: &dyn Images, verified: &mut Verified) -
         for row in page {
             verified.chains += 1;
             let outcome = match row.state {
-                ProposalState::Undecided => chain::validate(reader, images, &row.proposal).await.map(|_| None),
+                ProposalState::Undecided => {
+                    chain::validate(reader, images, &row.proposal).await.map(|_| None)
+                }
                 _ => chain::validate_decision(reader, images, &row.proposal).await.map(Some),
             };
             match outcome {
