@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use thought_contract::draft::{self, Draft, DraftError};
 use thought_contract::payload::{
-    DecisionReplacement, Disposition, HumanAuthority, ProposalDecision, Surface,
+    DecisionReplacement, Disposition, HumanAuthority, MemoryOperation, ProposalDecision, Surface,
 };
 use thought_contract::time::{Clock, Timestamp};
+use thought_protocol::limits::EVENT_PAYLOAD_BYTES_MAX;
 use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{EventId, Sensitive, Sha256Hex, VersionId};
 use thought_store::StoreError;
@@ -42,6 +43,9 @@ pub enum DecideError {
     /// The text is empty, too long, not UTF-8, or holds U+0000.
     #[error("decide on a proposal: the replacement is not within its bounds")]
     ReplacementInvalid,
+    /// The text, written down, is more than an event may hold.
+    #[error("decide on a proposal: the replacement is longer than an event may be")]
+    TooLarge,
     /// The submission's name is empty, too long, or holds control characters.
     #[error("decide on a proposal: the submission id is not within its bounds")]
     SubmissionId,
@@ -172,7 +176,12 @@ impl HumanDecision {
             surface: submission.surface,
             uid: submission.uid,
         };
-        Ok(Self { draft: draft::proposal_decision(chain.proposal(), &payload, at)? })
+        let draft = draft::proposal_decision(chain.proposal(), &payload, at)?;
+        // What escapes of the text is counted too, so that its own bound does not say it.
+        if draft.payload().expose().len() > EVENT_PAYLOAD_BYTES_MAX {
+            return Err(DecideError::TooLarge);
+        }
+        Ok(Self { draft })
     }
 }
 
@@ -189,14 +198,26 @@ fn replacement(
         (Disposition::Accept | Disposition::Reject, Some(_)) => Err(DecideError::ReplacementUnexpected),
         (Disposition::Accept | Disposition::Reject, None) => Ok(None),
         (Disposition::Edit, Some(bytes)) => match std::str::from_utf8(bytes.expose()) {
-            Ok(text) if replacement_fits(chain, text) => Ok(Some(DecisionReplacement {
-                text: text.to_owned(),
-                length: u64::try_from(text.chars().count()).unwrap_or(u64::MAX),
-                sha256: Sha256Hex::of(text.as_bytes()),
-            })),
+            Ok(text) if replacement_fits(chain, text) && says_something(chain, text) => {
+                Ok(Some(DecisionReplacement {
+                    text: text.to_owned(),
+                    length: u64::try_from(text.chars().count()).unwrap_or(u64::MAX),
+                    sha256: Sha256Hex::of(text.as_bytes()),
+                }))
+            }
             Ok(_) => Err(DecideError::ReplacementInvalid),
             Err(_content_dark) => Err(DecideError::ReplacementInvalid),
         },
+    }
+}
+
+/// An append of white space alone would add blank lines and nothing else.
+fn says_something(chain: &Verified, text: &str) -> bool {
+    match chain {
+        Verified::Memory(chain) => {
+            chain.subject().operation != MemoryOperation::Append || !text.trim().is_empty()
+        }
+        Verified::Correction(_) => true,
     }
 }
 

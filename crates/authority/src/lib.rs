@@ -20,5 +20,5 @@ pub mod project;
 pub mod reason;
 pub mod replacement;
 pub mod root;
-mod walk;
+pub mod walk;
 pub mod watch;

@@ -19,7 +19,10 @@ use crate::root::{ContextRoot, Look, RootError, look, look_at};
 /// Name of the lock file in the context root.
 pub const LOCK_FILE: &str = ".thought.lock";
 
-const MALFORMED: LockError = LockError::Invalid { why: "its evidence is malformed" };
+/// Why a lock file is left to a person that is the lock's own, but for what stands in it.
+pub const EVIDENCE_MALFORMED: &str = "its evidence is malformed";
+
+const MALFORMED: LockError = LockError::Invalid { why: EVIDENCE_MALFORMED };
 const REPLACED: LockError = LockError::Invalid { why: "the lock file was replaced" };
 
 /// Who holds the lock.

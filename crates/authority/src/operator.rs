@@ -9,7 +9,7 @@ use thought_contract::payload::{
     MemoryOperation, MemoryTarget, No, OperatorMemoryChangeProposed, OperatorProposed, Purpose,
 };
 use thought_contract::time::Clock;
-use thought_protocol::limits::DOCUMENT_BYTES_MAX_CEILING;
+use thought_protocol::limits::{DOCUMENT_BYTES_MAX_CEILING, EVENT_PAYLOAD_BYTES_MAX};
 use thought_protocol::{EventId, Sensitive, Sha256Hex};
 use thought_store::StoreError;
 use thought_store::command::BaseVersion;
@@ -46,6 +46,9 @@ pub enum ProposeError {
     /// The version before is empty, too large, or no text.
     #[error("propose again: the version before is not within its bounds")]
     Text,
+    /// Written down, it is more than an event may hold.
+    #[error("propose again: the text is longer than an event may be")]
+    TooLarge,
     /// The documents could not be looked at.
     #[error("propose again: look at the documents")]
     Scan(#[from] ScanError),
@@ -197,6 +200,9 @@ impl OperatorDesk {
         };
         let now = self.clock.now();
         let draft = draft::operator_memory_change_proposed(origin.proposal(), &payload, now)?;
+        if draft.payload().expose().len() > EVENT_PAYLOAD_BYTES_MAX {
+            return Err(ProposeError::TooLarge);
+        }
         let appended = self.store.propose(draft, base).await?;
         tracing::info!(proposal = %appended.id, origin = %origin.id(), "operator's proposal recorded");
         Ok(Proposed {

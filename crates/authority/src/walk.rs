@@ -52,6 +52,14 @@ pub(crate) struct Read {
     pub(crate) look: Option<Look>,
 }
 
+/// Whether the documents of a root can be listed, and so scanned.
+///
+/// # Errors
+/// [`WalkError`].
+pub fn listable(root: &OwnedFd) -> Result<(), WalkError> {
+    list(root).map(drop)
+}
+
 /// Lists the documents of a root.
 pub(crate) fn list(root: &OwnedFd) -> Result<Listing, WalkError> {
     let mut listing = Listing::default();

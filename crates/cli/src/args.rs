@@ -138,7 +138,7 @@ pub struct ProposalDecision {
     /// Decide only if the proposed text has this SHA-256
     #[arg(long, value_name = "SHA256")]
     pub expect_sha256: Option<String>,
-    /// Decide only if the document still stands at this version
+    /// Decide only if it was made for this version and, unless it is rejected, the document still stands there
     #[arg(long, value_name = "VERSION")]
     pub expect_base: Option<String>,
 }

@@ -208,10 +208,12 @@ async fn suggested(home: &Home, store: &Store, printer: Printer, command: Comman
         }
         Command::ProposalList { state, kind, after, page } => {
             let options = proposals::ListOptions { state, kind, after, limit: page.limit };
-            proposals::list((reader, &SystemClock), printer, options).await
+            proposals::list((home, reader, &SystemClock), printer, options).await
         }
         Command::ProposalShow { id, acknowledge } => {
-            proposals::show((reader, &*images(home)?, &SystemClock), printer, &id, consent(acknowledge)).await
+            let images = images(home)?;
+            let parts = (home, reader, &*images, &SystemClock as &dyn Clock);
+            proposals::show(parts, printer, &id, consent(acknowledge)).await
         }
         _ => Err(Failure::new(Exit::Internal, "internal", "dispatch a command")),
     }

@@ -323,6 +323,10 @@ impl Config {
         if names.is_empty() || names.len() > 16 || !names.iter().all(is_name) {
             return bad("operator.names", "wants 1 to 16 names of 1 to 64 printable characters", None);
         }
+        // `human:telegram:4242` is the actor of a person in the chat, and nobody else's.
+        if names.iter().any(|name| name.contains(':')) {
+            return bad("operator.names", "wants names without a colon", None);
+        }
         if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) {
             return bad("operator.names", "names somebody twice", None);
         }

@@ -28,7 +28,7 @@ use crate::config::{Ingress, LogLevel};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::init::{self, Plan, ProviderPlan, TelegramPlan};
-use crate::print::Printer;
+use crate::print::{Printer, quoted};
 use crate::serve::{self, Ready, Roles};
 use crate::{env, jail, logging};
 
@@ -86,7 +86,7 @@ fn own_name() -> String {
     let Ok(own) = std::env::current_exe() else { return "thought".to_owned() };
     let folders = env::path("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&folders).any(|folder| Some(folder.as_path()) == own.parent());
-    if on_path { "thought".to_owned() } else { own.display().to_string() }
+    if on_path { "thought".to_owned() } else { quoted(&own) }
 }
 
 struct Servers {

@@ -9,6 +9,7 @@ use thought_protocol::Sensitive;
 use crate::config::Config;
 use crate::env;
 use crate::exit::{Exit, Failure};
+use crate::print::quoted;
 
 /// Name of the configuration file.
 pub const CONFIGURATION: &str = "thought.toml";
@@ -60,7 +61,7 @@ impl Home {
                     "no-home",
                     format!("there is no home at {}", named.display()),
                 )
-                .hint(format!("make one: thought --home {} init", named.display())));
+                .hint(format!("make one: thought --home {} init", quoted(&named))));
             }
         };
         check_folder(&path)?;
@@ -73,7 +74,7 @@ impl Home {
                     "no-home",
                     format!("{} is no home: it has no {CONFIGURATION}", path.display()),
                 )
-                .hint(format!("make one: thought --home {} init", path.display())));
+                .hint(format!("make one: thought --home {} init", quoted(&path))));
             }
             Err(problem) => return Err(problem.failure(&file)),
         };

@@ -128,7 +128,11 @@ pub fn run(
 }
 
 fn next_steps(plan: &Plan, path: &Path, is_named: bool) -> Vec<String> {
-    let thought = if is_named { format!("thought --home {}", path.display()) } else { "thought".to_owned() };
+    let thought = if is_named {
+        format!("thought --home {}", crate::print::quoted(path))
+    } else {
+        "thought".to_owned()
+    };
     let mut steps = Vec::new();
     if let Some(variable) = plan.provider.key_env {
         steps.push(format!("put the provider's key into the environment: export {variable}=…"));

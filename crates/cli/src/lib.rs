@@ -29,7 +29,7 @@ pub mod word;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::Cli;
 use crate::exit::{Exit, Failure};
@@ -60,7 +60,13 @@ fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if wants_json && !is_answer {
         let rendered = error.render().to_string();
-        let first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let mut first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
+            (error.kind(), error.get(ContextKind::InvalidArg))
+        {
+            // Their names, as the command declares them; never what was given.
+            first = format!("{first} {}", missing.join(", "));
+        }
         let global = args::Global {
             home: None,
             json: true,

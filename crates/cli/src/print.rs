@@ -241,6 +241,13 @@ fn write_line(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// A path as a shell takes it for one word.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +259,18 @@ mod tests {
         }
         for no in ["", "\n", "n\n", "no\n", "yep\n", "yes please\n", "ja\n", "true\n"] {
             assert!(!is_yes(no), "{no:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, told) in [
+            ("/tmp/thought-demo-1", "/tmp/thought-demo-1"),
+            ("/tmp/a b/c", "'/tmp/a b/c'"),
+            ("/tmp/it's", r"'/tmp/it'\''s'"),
+            ("/tmp/$(x)", "'/tmp/$(x)'"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), told);
         }
     }
 

@@ -66,7 +66,7 @@ fn named(home: &Home, variable: Option<&str>, file: Option<&Path>) -> Result<Sec
     };
     if found.mode() & 0o077 != 0 || found.uid() != uid() {
         return Err(Failure::refused("open-to-others", format!("the key file {shown} is open to others"))
-            .hint(format!("chmod 600 {}", path.display())));
+            .hint(format!("chmod 600 {}", crate::print::quoted(&path))));
     }
     let bytes = read_regular(&path, SECRET_BYTES_MAX).map_err(|problem| problem.failure(Path::new(file)))?;
     let text = String::from_utf8(bytes)

@@ -13,6 +13,7 @@ use thought_authority::materialize::{MaterializerParts, MemoryMaterializer, PROJ
 use thought_authority::operator::OperatorDesk;
 use thought_authority::project::Projector;
 use thought_authority::root::{ContextRoot, RootError};
+use thought_authority::walk::WalkError;
 use thought_store::{Images, Store};
 
 use crate::compose::SystemClock;
@@ -121,6 +122,10 @@ impl Word {
     }
 }
 
+/// What to do about a lock file that only a person may clear.
+pub const LOCK_HINT: &str = "look who wrote .thought.lock in the context root; thought doctor --clear-lock empties it, and \
+                             says so where it has to be removed by hand instead";
+
 /// 32 hex digits that nobody else has.
 ///
 /// # Errors
@@ -136,6 +141,16 @@ pub fn token() -> Result<String, Failure> {
     }
 }
 
+/// What to do about a context root that cannot be listed.
+pub const fn walk_hint(error: &WalkError) -> &'static str {
+    match error {
+        WalkError::TooManyDocuments | WalkError::TooManyEntries => {
+            "move what is no document of the context out of the context root"
+        }
+        WalkError::Io(_) => "see that the folders of the context root can be read",
+    }
+}
+
 /// A scan that did not come about, as a command says it.
 pub fn scan_failure(error: &ScanError) -> Failure {
     let message = chain(error);
@@ -145,10 +160,11 @@ pub fn scan_failure(error: &ScanError) -> Failure {
         ScanError::Lock(LockError::RootMoved) => Failure::new(Exit::Conflict, "root-moved", message),
         ScanError::Lock(LockError::CannotWrite(_)) => Failure::new(Exit::Machine, "cannot-write", message)
             .hint("see that the disk that holds the home can be written and has some space left"),
-        ScanError::Lock(LockError::Invalid { .. }) => Failure::refused("lock-invalid", message)
-            .hint("look who wrote .thought.lock in the context root; thought doctor --clear-lock empties it"),
+        ScanError::Lock(LockError::Invalid { .. }) => {
+            Failure::refused("lock-invalid", message).hint(LOCK_HINT)
+        }
         ScanError::Root(root) => Failure::refused(root.reason(), message),
-        ScanError::Walk(_) => Failure::refused("unwalkable", message),
+        ScanError::Walk(error) => Failure::refused("unwalkable", message).hint(walk_hint(error)),
         _ => Failure::internal(error),
     }
 }

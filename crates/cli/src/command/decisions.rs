@@ -26,7 +26,7 @@ use crate::crash::EnvironmentPoints;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::uid;
 use crate::print::Printer;
-use crate::word::{Word, scan_failure, token};
+use crate::word::{LOCK_HINT, Word, scan_failure, token};
 
 /// The moment between a decision and what follows from it.
 pub const DECIDED_POINT: &str = "decision.after";
@@ -174,7 +174,7 @@ pub async fn project(
         None => {
             let left = word.projector.reconcile(Scope::All).await?;
             if left.is_empty() {
-                printer.remark("every decision is carried out");
+                printer.remark("no decision waits for what follows from it");
             }
             for reconciled in left {
                 match reconciled.outcome {
@@ -226,8 +226,12 @@ pub async fn revert(
 
 async fn tell_proposed(reader: &Reader, printer: Printer, proposed: &Proposed) -> Result<(), Failure> {
     let row = reader.proposal(proposed.proposal.clone()).await?;
-    let value =
+    let state = row.map(|row| row.state);
+    let mut value =
         json!({"proposal": proposed.proposal, "origin": proposed.origin, "purpose": proposed.purpose});
+    if let Some(state) = state {
+        value["state"] = json!(state.as_str());
+    }
     printer.either(&value, || {
         vec![
             format!("proposal  {}", printer.bold(proposed.proposal.as_str())),
@@ -236,7 +240,7 @@ async fn tell_proposed(reader: &Reader, printer: Printer, proposed: &Proposed) -
         ]
     })?;
     // Proposed on the same document once more, it is the one that was there, whatever was said on it.
-    printer.remark(match row.map(|row| row.state) {
+    printer.remark(match state {
         Some(ProposalState::Undecided) => {
             "it waits for a decision like any other: thought review, or thought proposal-decision"
         }
@@ -312,7 +316,12 @@ pub(super) fn ending(outcome: &Outcome) -> Option<Failure> {
     let id = short(outcome.proposal.as_str());
     match outcome.status {
         Status::MaterializationFailed(reason) => {
-            let message = format!("the decision on {id} stands, and memory.md was not changed: {reason}");
+            let became = match reason {
+                Reason::ScanFailed => "memory.md was written, and the scan of it failed",
+                Reason::ReceiptMismatch => "memory.md may have been written, but its scan does not show it",
+                _ => "memory.md was not changed",
+            };
+            let message = format!("the decision on {id} stands, and {became}: {reason}");
             let failure = Failure::new(Exit::Decided, "materialization-failed", message);
             Some(failure.hint(after_failure(reason, &outcome.proposal)))
         }
@@ -320,10 +329,9 @@ pub(super) fn ending(outcome: &Outcome) -> Option<Failure> {
             let message = format!("the decision on {id} stands, and nothing has followed from it yet");
             let again = format!("thought proposal-project --proposal {}", outcome.proposal);
             Some(match waits {
-                Some(Waits::LockInvalid) => Failure::refused("lock-invalid", message).hint(format!(
-                    "look who wrote .thought.lock in the context root; thought doctor --clear-lock empties it; \
-                     then {again}"
-                )),
+                Some(Waits::LockInvalid) => {
+                    Failure::refused("lock-invalid", message).hint(format!("{LOCK_HINT}; then {again}"))
+                }
                 Some(Waits::LockHeld) | None => Failure::new(Exit::Conflict, "lock-held", message)
                     .hint(format!("another process writes the context; in a moment: {again}")),
             })
@@ -342,6 +350,12 @@ fn ending_of_a_try(outcome: &Outcome) -> Option<Failure> {
 
 /// What to do about a failed materialization.
 fn after_failure(reason: Reason, proposal: &EventId) -> String {
+    if reason == Reason::ScanFailed {
+        return format!(
+            "thought scan says why; put that right, and leave memory.md as it is; then thought proposal-project \
+             --proposal {proposal}"
+        );
+    }
     if reason.finality() == Finality::Retried {
         return format!(
             "see that the context can be written and its disk has space; then thought proposal-project --proposal \
@@ -352,7 +366,7 @@ fn after_failure(reason: Reason, proposal: &EventId) -> String {
         format!("thought proposal-repropose {proposal} proposes the same on the document as it stands then");
     let right = match reason {
         Reason::StaleBase => return format!("the document changed since; {again}"),
-        Reason::BaseMissing => return format!("put memory.md back, and run thought scan; {again}"),
+        Reason::BaseMissing => "put memory.md back",
         Reason::TooLarge => "the new document would be over context.max_file_bytes: make room in it",
         Reason::FrontmatterMissing | Reason::FrontmatterInvalid | Reason::FrontmatterIdChanged => {
             return "a new document must begin with the frontmatter of the old one, its id included; an edit can give it"
@@ -361,7 +375,7 @@ fn after_failure(reason: Reason, proposal: &EventId) -> String {
         _ => "memory.md must be a regular UTF-8 file in a folder that is no link: put that right",
     };
     // While the base stands there is nothing to propose on that was not decided already.
-    format!("{right}; once memory.md has changed, {again}")
+    format!("{right}; change memory.md in any way (a blank line will do), run thought scan, and {again}")
 }
 
 /// A decision that was not made, as a command says it.
@@ -385,6 +399,10 @@ pub fn refusal(error: DecideError, proposal: &EventId) -> Failure {
         DecideError::ReplacementInvalid => refused(
             "replacement-invalid",
             "UTF-8 without U+0000, not empty, and bound as the proposed text is (thought proposal-show tells its length)",
+        ),
+        DecideError::TooLarge => refused(
+            "replacement-too-large",
+            "written down as JSON it is over what an event may hold; edit memory.md by hand",
         ),
         DecideError::SubmissionId => refused("submission-id", "1 to 128 characters, none of them a control"),
         DecideError::TextChanged => {
@@ -461,6 +479,10 @@ pub fn propose_failure(error: ProposeError, origin: &EventId) -> Failure {
             refused("lineage-too-deep", "edit memory.md by hand, or let the assistant suggest it anew")
         }
         ProposeError::Text => refused("version-before", "edit memory.md by hand"),
+        ProposeError::TooLarge => refused(
+            "proposal-too-large",
+            "written down as JSON the text is over what an event may hold; edit memory.md by hand",
+        ),
         ProposeError::Scan(error) => hinted(scan_failure(&error)),
         ProposeError::Conflict => Failure::new(Exit::Conflict, "proposed-otherwise", message.clone())
             .hint("another operator proposed it; it waits in thought proposal-list"),

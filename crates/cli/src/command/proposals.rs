@@ -2,20 +2,23 @@
 
 pub mod evidence;
 pub mod load;
+pub mod look;
 
 use serde_json::{Value, json};
-use thought_contract::review::{Review, Warning, visible};
+use thought_contract::review::{Warning, visible};
 use thought_contract::time::{Clock, Timestamp};
 use thought_protocol::proposal::ProposalKind;
 use thought_store::Images;
 use thought_store::handle::Reader;
-use thought_store::row::{ProposalFilter, ProposalState};
+use thought_store::row::{ProposalFilter, ProposalRow, ProposalState};
 
 use self::evidence::Evidence;
 use self::load::{Shown, find, load};
+use self::look::Files;
 use super::events::PAGE_PRINTED;
 use super::resolve::short;
 use crate::exit::Failure;
+use crate::home::Home;
 use crate::print::{Consent, Content, Printer, Tint};
 
 /// Rows asked of the store at a time.
@@ -39,7 +42,7 @@ pub struct ListOptions {
 /// # Errors
 /// [`Failure`]: an unknown proposal in `--after` (5), a store that cannot be read.
 pub async fn list(
-    (reader, clock): (&Reader, &dyn Clock),
+    (home, reader, clock): (&Home, &Reader, &dyn Clock),
     printer: Printer,
     options: ListOptions,
 ) -> Result<(), Failure> {
@@ -57,6 +60,7 @@ pub async fn list(
         after_position,
         limit: limit.min(PAGE_READ),
     };
+    let mut files = Files::of(home);
     let mut left = limit;
     let mut rows = Vec::new();
     let mut last = None;
@@ -64,7 +68,7 @@ pub async fn list(
         let page = reader.proposals(filter.clone()).await?;
         let (count, newest) = (page.len(), page.last().map(|row| (row.position, row.proposal.clone())));
         for row in page {
-            let shown = load(reader, row).await?;
+            let shown = load(reader, files.look(reader, row).await?).await?;
             if printer.is_json() {
                 printer.object(&row_json(&shown, clock))?;
             } else {
@@ -96,12 +100,12 @@ pub async fn list(
 /// # Errors
 /// [`Failure`]: no such proposal (5), a store that cannot be read.
 pub async fn show(
-    (reader, images, clock): (&Reader, &dyn Images, &dyn Clock),
+    (home, reader, images, clock): (&Home, &Reader, &dyn Images, &dyn Clock),
     printer: Printer,
     id: &str,
     consent: Consent,
 ) -> Result<(), Failure> {
-    let row = find(reader, id).await?;
+    let row = Files::of(home).look(reader, find(reader, id).await?).await?;
     let shown = load(reader, row).await?;
     let evidence = evidence::read(reader, images, &shown.row.proposal).await?;
     let content = printer.content(consent, "the suggestion");
@@ -148,11 +152,29 @@ fn row_json(shown: &Shown, clock: &dyn Clock) -> Value {
     if let Some(run) = &row.run {
         value["run"] = json!(run);
     }
+    if let Some(again) = &shown.again {
+        value["proposedAgainAs"] = json!({"proposal": again.proposal, "state": again.state});
+    }
     value
 }
 
-fn warned(review: &Review) -> String {
-    let marks: Vec<&str> = review.warnings.iter().copied().map(Warning::as_str).collect();
+/// Whether its base still matters: what was written, rejected or failed for good is not held against what came later.
+fn is_open(row: &ProposalRow) -> bool {
+    matches!(row.state, ProposalState::Undecided | ProposalState::Decided)
+}
+
+/// What to be wary of, as far as it still matters.
+fn warnings(shown: &Shown) -> impl Iterator<Item = Warning> {
+    let is_open = is_open(&shown.row);
+    shown.review.warnings.iter().copied().filter(move |warning| is_open || *warning != Warning::StaleBase)
+}
+
+fn warned(shown: &Shown) -> String {
+    let mut marks: Vec<String> = warnings(shown).map(|warning| warning.as_str().to_owned()).collect();
+    let again = shown.again.as_ref();
+    marks.extend(
+        again.map(|again| format!("proposed again as {}, {}", short(again.proposal.as_str()), again.state)),
+    );
     marks.join(", ")
 }
 
@@ -162,10 +184,10 @@ fn printed_row(shown: &Shown, clock: &dyn Clock) -> Vec<String> {
         short(row.proposal.as_str()),
         row.kind.to_string(),
         row.state.as_str().to_owned(),
-        row.base.as_str().to_owned(),
+        if is_open(row) { row.base.as_str() } else { "-" }.to_owned(),
         age(age_seconds(clock, row.proposed_at)),
         shown.review.text_length.to_string(),
-        warned(&shown.review),
+        warned(shown),
     ]
 }
 
@@ -213,13 +235,22 @@ pub fn facts(printer: Printer, shown: &Shown, clock: &dyn Clock) -> Vec<String> 
         format!("by        {}, {age} ago ({})", visible(envelope.actor.as_str()), row.proposed_at),
     ];
     lines.extend(row.run.iter().map(|run| format!("run       {run}")));
+    if let Some(again) = &shown.again {
+        let away = match row.state {
+            ProposalState::Undecided if again.is_written() => "; this one can be put away: reject it",
+            _ => "",
+        };
+        lines.push(format!("again     proposed again as {}, {}{away}", again.proposal, again.state));
+    }
     match (&row.base_version, row.kind) {
+        (Some(version), _) if !is_open(row) => lines.push(format!("base      {version}")),
         (Some(version), _) => lines.push(format!("base      {version}, {}", row.base.as_str())),
+        (None, ProposalKind::SelfCorrection) if !is_open(row) => {}
         (None, ProposalKind::SelfCorrection) => lines.push(format!("base      {}", row.base.as_str())),
         (None, _) => {}
     }
     lines.push(format!("text      {} characters, sha256 {}", review.text_length, review.text_sha256));
-    lines.extend(review.warnings.iter().map(|warning| format!("warning   {}", meaning(*warning, row.kind))));
+    lines.extend(warnings(shown).map(|warning| format!("warning   {}", meaning(warning, row.kind))));
     lines
 }
 

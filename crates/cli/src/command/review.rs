@@ -10,7 +10,7 @@ pub mod sight;
 pub mod terminal;
 pub mod walk;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use thought_authority::chain::{ChainError, Verified};
 use thought_authority::decide::{Operators, Submission};
@@ -29,7 +29,7 @@ use self::terminal::{Signals, Terminal, is_attended};
 use self::walk::{HELP, Stage, Step, offered, step};
 use super::decisions::{carry_out, chain_failure, ending, project_failure, propose_failure, refusal};
 use super::proposals::facts;
-use super::proposals::load::{Shown, load};
+use super::proposals::load::{Again, Shown, load, proposed_again};
 use crate::compose::{SystemClock, images};
 use crate::exit::Failure;
 use crate::home::{Home, uid};
@@ -73,6 +73,8 @@ struct Session<'a> {
     behind: u64,
     /// What came up already.
     met: HashSet<EventId>,
+    /// What stands in the document by a repetition of it already: it comes up when nothing else does.
+    written: VecDeque<EventId>,
     /// What comes up before its turn.
     first: Option<EventId>,
     /// A text of the person's own that its base moved away under: the next edit of the same change begins with it.
@@ -117,6 +119,7 @@ pub async fn run(home: &Home, store: &Store, printer: Printer, options: Options)
         terminal: Terminal::open()?,
         behind: 0,
         met: HashSet::new(),
+        written: VecDeque::new(),
         first: None,
         kept: None,
     };
@@ -167,12 +170,19 @@ impl Session<'_> {
         }
         self.kept = None;
         loop {
-            let Some(proposal) = oldest_waiting(&self.reader, self.behind).await? else { return Ok(None) };
+            let Some(proposal) = oldest_waiting(&self.reader, self.behind).await? else {
+                return Ok(self.written.pop_front());
+            };
             let Some(row) = self.reader.proposal(proposal.clone()).await? else { return Ok(None) };
             self.behind = row.position;
-            if self.met.insert(proposal.clone()) {
+            if !self.met.insert(proposal.clone()) {
+                continue;
+            }
+            let again = proposed_again(&self.reader, &proposal).await?;
+            if !again.as_ref().is_some_and(Again::is_written) {
                 return Ok(Some(proposal));
             }
+            self.written.push_back(proposal);
         }
     }
 

@@ -1,6 +1,8 @@
 //! `status`: how things stand, as one object or one page.
 
 use serde_json::{Value, json};
+use thought_authority::lock::{self, LockState, OwnEvidence};
+use thought_authority::root::ContextRoot;
 use thought_contract::event::{EventType, SourceName};
 use thought_contract::payload::DeliveryKind;
 use thought_contract::run::RunState;
@@ -14,6 +16,7 @@ use crate::compose::SystemClock;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::print::Printer;
+use crate::word::{LOCK_HINT, token};
 
 /// The file in which `serve` tells the code of the channel's present problem.
 pub const CHANNEL_PROBLEM: &str = "run/channel.problem";
@@ -95,6 +98,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
         "usage": usage,
         "incidents": reader.event_count_of(EventType::Incident, INCIDENTS_COUNTED).await?,
         "channel": channel_json(home),
+        "context": context_json(home),
     }))
 }
 
@@ -165,12 +169,28 @@ fn channel_json(home: &Home) -> Value {
     value
 }
 
+/// Whether the lock of the context root can be had. What cannot be told is left away: `doctor` says why.
+fn context_json(home: &Home) -> Value {
+    let Ok(root) = ContextRoot::open(&home.path, &home.config.context.root) else { return json!({}) };
+    let Ok(own) = token().map(OwnEvidence::of_this_process) else { return json!({}) };
+    match own.and_then(|own| lock::state(&root, &own)) {
+        Ok(LockState::Free) => json!({"lock": "free"}),
+        Ok(LockState::Held) => json!({"lock": "held"}),
+        Ok(LockState::Invalid { why }) => json!({"lock": "invalid", "problem": why}),
+        Err(_told_by_doctor) => json!({}),
+    }
+}
+
 fn page(home: &Home, value: &Value) -> Vec<String> {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     let list = |name: &str| value[name].as_array().cloned().unwrap_or_default();
     let mut lines = vec![format!("home       {}", text(&value["home"]))];
     let problem = value["channel"]["problem"].as_str().map_or(String::new(), |p| format!(" ({p})"));
     lines.push(format!("channel    {}{problem}", text(&value["channel"]["ingress"])));
+    if let Some(problem) = value["context"]["problem"].as_str() {
+        let what = "documents are neither scanned nor written";
+        lines.push(format!("lock       invalid: {problem}; {what}: {LOCK_HINT}"));
+    }
     for row in list("consumers") {
         lines.push(format!(
             "consumer   {} v{} on {}: settled up to {}, {} behind",

@@ -8,7 +8,7 @@ use thought_protocol::EventId;
 
 use crate::command::resolve::short;
 use crate::exit::{Exit, Failure};
-use crate::print::Printer;
+use crate::print::{Printer, quoted};
 
 /// What the store does not hold, although it would be told.
 pub(super) fn not_there(what: &str) -> Failure {
@@ -50,7 +50,7 @@ impl Show {
 
     /// Where to go on; `own` is how this binary is called from here.
     pub(super) fn look_around(&self, path: &Path, own: &str, receipt: &EventId) -> Result<(), Failure> {
-        let thought = format!("{own} --home {}", path.display());
+        let thought = format!("{own} --home {}", quoted(path));
         let lineage = format!("lineage {}", short(receipt.as_str()));
         let commands = ["status", &lineage, "run-list", "event-list"];
         let value = json!({"step": "done", "home": path});
@@ -63,7 +63,7 @@ impl Show {
             lines.push(String::new());
             lines.push(format!(
                 "Your own: thought init, then thought doctor.  When done here: rm -r {}",
-                path.display()
+                quoted(path)
             ));
             lines
         })

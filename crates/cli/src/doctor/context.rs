@@ -3,16 +3,18 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use thought_authority::lock::{self, LOCK_FILE, LockError, OwnEvidence};
+use thought_authority::lock::{self, LockError, OwnEvidence};
 use thought_authority::materialize::{Exchange, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, can_exchange};
 use thought_authority::root::ContextRoot;
+use thought_authority::walk;
 use thought_store::handle::Reader;
 use thought_store::row::ProposalState;
 
 use super::{Report, State};
 use crate::exit::{Failure, chain};
 use crate::home::{self, Home};
-use crate::word::token;
+use crate::print::quoted;
+use crate::word::{LOCK_HINT, token, walk_hint};
 
 /// The documents that a home must have.
 const DOCUMENTS: [&str; 2] = ["identity.md", "memory.md"];
@@ -51,7 +53,7 @@ fn check_modes(home: &Home, report: &mut Report) {
         let mode = found.permissions().mode() & 0o7777;
         if found.is_file() && mode & OTHERS != 0 {
             let text = format!("{} has the mode {mode:04o}, and 0600 would do", relative.display());
-            let hint = Some(format!("chmod 600 {}", home.path.join(relative).display()));
+            let hint = Some(format!("chmod 600 {}", quoted(&home.path.join(relative))));
             report.add("modes", State::Warn, text, hint);
         }
     }
@@ -69,10 +71,7 @@ fn check_root(home: &Home, report: &mut Report) -> Result<(), Failure> {
             return Ok(());
         }
         Err(error @ LockError::Invalid { .. }) => {
-            let hint = format!(
-                "look who wrote {LOCK_FILE} in the context root; thought doctor --clear-lock empties it"
-            );
-            report.add("lock", State::Fail, chain(&error), Some(hint));
+            report.add("lock", State::Fail, chain(&error), Some(LOCK_HINT.to_owned()));
             return Ok(());
         }
         Err(error) => {
@@ -81,6 +80,9 @@ fn check_root(home: &Home, report: &mut Report) -> Result<(), Failure> {
         }
     };
     report.add("lock", State::Ok, "free", None);
+    if let Err(error) = walk::listable(guard.folder()) {
+        report.add("context", State::Fail, chain(&error), Some(walk_hint(&error).to_owned()));
+    }
     match can_exchange(&guard) {
         Ok(Exchange::Able) => report.add("exchange", State::Ok, "the file system exchanges two names", None),
         Ok(Exchange::Unable) => {
@@ -102,7 +104,7 @@ fn check_root(home: &Home, report: &mut Report) -> Result<(), Failure> {
 pub(super) async fn check_waiting(home: &Home, reader: &Reader, report: &mut Report) {
     match reader.proposal_counts().await {
         Ok(counts) => match counts.of(ProposalState::Decided) {
-            0 => report.add("decisions", State::Ok, "something followed from each", None),
+            0 => report.add("decisions", State::Ok, "none waits", None),
             count => {
                 let text = format!("{count} decided, and nothing followed yet");
                 let hint = Some("thought proposal-project, or leave it to thought serve".to_owned());

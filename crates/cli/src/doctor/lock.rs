@@ -36,6 +36,10 @@ pub fn clear(home: &Home, printer: Printer, yes: Yes) -> Result<(), Failure> {
         LockState::Held => return Err(failure(&LockError::Held)),
         LockState::Invalid { why } => why,
     };
+    // Nobody is asked about what would be refused after the yes.
+    if why != lock::EVIDENCE_MALFORMED {
+        return Err(failure(&LockError::Invalid { why }));
+    }
     let file = home.path.join(&home.config.context.root).join(LOCK_FILE);
     let question = format!(
         "{}: {why}. Nobody holds it now, but whoever wrote it may still write documents. Empty it?",

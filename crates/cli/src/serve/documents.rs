@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::exit::{Failure, chain};
 use crate::home::Home;
 use crate::print::Printer;
-use crate::word::{self, scan_failure};
+use crate::word::{self, LOCK_HINT, scan_failure};
 
 /// The documents of a home.
 #[derive(Debug)]
@@ -93,7 +93,8 @@ impl ScannedDocuments {
 
     async fn look(&self) {
         if let Err(error) = self.documents.connector.refresh().await {
-            tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
+            let hint = scan_failure(&error).hint;
+            tracing::warn!(target: "thought::documents", error = %chain(&error), hint, "scan failed");
         }
     }
 }
@@ -104,6 +105,14 @@ impl Documents for ScannedDocuments {
             match self.documents.connector.refresh().await {
                 // Another process writes: the versions that the store names now are whole, and are what counts.
                 Ok(Refreshed::Unchanged | Refreshed::Scanned(_) | Refreshed::LockHeld) => Ok(()),
+                // Nor is anything lost while a person has not looked at the evidence: the last whole version answers.
+                Err(error @ ScanError::Lock(LockError::Invalid { .. })) => {
+                    tracing::warn!(
+                        target: "thought::documents", error = %chain(&error), hint = LOCK_HINT,
+                        "not scanned: the turn goes on with the last versions"
+                    );
+                    Ok(())
+                }
                 Err(error) => {
                     tracing::warn!(target: "thought::documents", error = %chain(&error), "scan failed");
                     Err(DocumentsError { code: code(&error) })

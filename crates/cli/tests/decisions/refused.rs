@@ -278,3 +278,49 @@ async fn a_base_that_cannot_be_looked_at_is_refused_before_the_word_is_spent() {
     let told = decide(&home, &change, "accept", &["--expect-base", &base]).exit(0).object();
     assert_eq!(told["status"], "materialized");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_of_white_space_alone_is_no_replacement() {
+    let (home, id) = three(CHANGE).await;
+    let blank = file(&home, "blank", " \n\t\n");
+    let done = decide(&home, &id, "edit", &["--replacement-file", &blank]).exit(3);
+    assert_eq!(done.error()["code"], "replacement-invalid");
+    assert!(decisions(&home).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_put_back_as_it_was_is_proposed_on_once_it_has_changed_in_any_way() {
+    let (home, id) = three(CHANGE).await;
+    let base = memory_of(&home);
+    std::fs::remove_file(memory_path(&home)).unwrap();
+    let done = decide(&home, &id, "accept", &[]).exit(6);
+    let hint = done.error()["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("put memory.md back; change memory.md in any way"), "{hint}");
+    std::fs::write(memory_path(&home), format!("{base}\n")).unwrap();
+    home.run(&["scan"]).exit(0);
+    assert_eq!(home.object(&["proposal-repropose", &id])["state"], "undecided");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_holds_too_many_documents_is_told_as_it_is() {
+    let (home, id) = three(CHANGE).await;
+    for number in 0..300 {
+        std::fs::write(home.below(&format!("context/note-{number}.md")), "x").unwrap();
+    }
+    let done = decide(&home, &id, "accept", &[]).exit(6);
+    let told = done.error()["message"].as_str().unwrap().to_owned();
+    assert!(!told.contains("was not changed") && told.contains("the scan of it failed"), "{told}");
+    assert!(done.error()["hint"].as_str().unwrap().contains("thought scan"), "{}", done.stderr);
+    let scan = home.json(&["scan"]).exit(3);
+    assert!(scan.error()["hint"].as_str().unwrap().contains("context root"), "{}", scan.stderr);
+    let checks = home.json(&["doctor"]).exit(3).object();
+    let is_told = |check: &serde_json::Value| {
+        check["name"] == "context" && check["state"] == "fail" && check["hint"].is_string()
+    };
+    assert!(checks["checks"].as_array().unwrap().iter().any(is_told), "{checks}");
+    for number in 0..300 {
+        std::fs::remove_file(home.below(&format!("context/note-{number}.md"))).unwrap();
+    }
+    assert_eq!(home.object(&["proposal-project"])["status"], "materialized");
+    assert_eq!(receipts(&home).len(), 1);
+}

@@ -220,7 +220,7 @@ async fn of_five_suggestions_of_a_day_one_is_taken_and_the_others_are_proposed_a
             crate::world::fails(&home, id, "stale-base");
         }
         let again = home.object(&["proposal-repropose", id]);
-        assert_eq!(keys(&again), ["origin", "proposal", "purpose"]);
+        assert_eq!(keys(&again), ["origin", "proposal", "purpose", "state"]);
         assert_eq!((&again["origin"], &again["purpose"]), (&json!(id), &json!("repropose")));
         assert_eq!(home.object(&["proposal-repropose", id]), again, "asked twice, it is one proposal");
         let new = again["proposal"].as_str().unwrap();

@@ -9,17 +9,23 @@ use serde_json::{Value, json};
 use thought_authority::chain::{decision_id, judgment_id};
 use thought_contract::event::{EventType, StoredEvent};
 use thought_contract::payload::{
-    CorrectionProposed, CorrectionTarget, DerivedAgentMessage, FocusProposed, JudgmentRecorded,
+    CorrectionProposed, CorrectionTarget, DerivedAgentMessage, Disposition, FocusProposed, JudgmentRecorded,
     MemoryChangeProposed, MemoryOperation, MemoryTarget, MessageObservation, OperatorMemoryChangeProposed,
+    ProposalDecision, Purpose,
 };
 use thought_contract::review::{Review, Standing, Subject};
 use thought_protocol::proposal::ProposalKind;
 use thought_protocol::{EventId, Sensitive};
 use thought_store::handle::Reader;
-use thought_store::row::{Base, ProposalRow};
+use thought_store::row::{Base, ProposalRow, ProposalState};
 
 use super::super::resolve::resolve;
 use crate::exit::Failure;
+
+/// The word of a repetition that was accepted and written.
+const MATERIALIZED: &str = "materialized";
+/// Repetitions of one proposal that are looked at, and repetitions of repetitions.
+const REPETITIONS_MAX: u32 = 64;
 
 /// What a proposal would change, as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +53,24 @@ pub struct Shown {
     pub details: Value,
     /// What it would change.
     pub against: Against,
+    /// What it was proposed again as, where a person did.
+    pub again: Option<Again>,
+}
+
+/// What a proposal was proposed again as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Again {
+    /// The repetition.
+    pub proposal: EventId,
+    /// What became of it, in a word: `materialized`, `rejected`, or the state it is in.
+    pub state: &'static str,
+}
+
+impl Again {
+    /// Whether the document holds, by this repetition, what was proposed.
+    pub fn is_written(&self) -> bool {
+        self.state == MATERIALIZED
+    }
 }
 
 /// A proposal by its id or a beginning of it.
@@ -64,14 +88,59 @@ pub async fn find(reader: &Reader, text: &str) -> Result<ProposalRow, Failure> {
 /// [`Failure`]: a store that cannot be read, or does not hold what the proposal is bound to.
 pub async fn load(reader: &Reader, row: ProposalRow) -> Result<Shown, Failure> {
     let event = event(reader, &row.proposal, "event").await?;
-    match (row.kind, event.envelope.event_type) {
+    let again = match row.kind {
+        ProposalKind::MemoryChange => proposed_again(reader, &row.proposal).await?,
+        ProposalKind::SelfCorrection | ProposalKind::FocusDeclaration => None,
+    };
+    let shown = match (row.kind, event.envelope.event_type) {
         (ProposalKind::MemoryChange, EventType::OperatorMemoryChangeProposed) => {
             operator_change(reader, row, event).await
         }
         (ProposalKind::MemoryChange, _) => memory_change(reader, row, event).await,
         (ProposalKind::SelfCorrection, _) => correction(reader, row, event).await,
         (ProposalKind::FocusDeclaration, _) => focus(row, event),
+    };
+    Ok(Shown { again, ..shown? })
+}
+
+/// What a proposal was proposed again as: the written repetition, else the newest, through repetitions of repetitions.
+///
+/// # Errors
+/// [`Failure`]: a store that cannot be read.
+pub async fn proposed_again(reader: &Reader, proposal: &EventId) -> Result<Option<Again>, Failure> {
+    let (mut found, mut next) = (None, Some(proposal.clone()));
+    for _ in 0..REPETITIONS_MAX {
+        let Some(origin) = next.take() else { break };
+        for child in reader.children(origin, REPETITIONS_MAX).await? {
+            if child.envelope.event_type != EventType::OperatorMemoryChangeProposed {
+                continue;
+            }
+            let payload: OperatorMemoryChangeProposed =
+                child.payload().map_err(|error| Failure::internal(&error))?;
+            if payload.purpose != Purpose::Repropose {
+                continue;
+            }
+            let Some(again) = became(reader, child.envelope.id).await? else { continue };
+            if again.is_written() {
+                return Ok(Some(again));
+            }
+            next = Some(again.proposal.clone());
+            found = Some(again);
+        }
     }
+    Ok(found)
+}
+
+async fn became(reader: &Reader, proposal: EventId) -> Result<Option<Again>, Failure> {
+    let Some(row) = reader.proposal(proposal.clone()).await? else { return Ok(None) };
+    let state = match (row.state, reader.event(decision_id(&proposal)).await?) {
+        (ProposalState::Projected, Some(decision)) => {
+            let decision: ProposalDecision = decision.payload().map_err(|error| Failure::internal(&error))?;
+            if decision.disposition == Disposition::Reject { "rejected" } else { MATERIALIZED }
+        }
+        (state, _) => state.as_str(),
+    };
+    Ok(Some(Again { proposal, state }))
 }
 
 impl Shown {
@@ -110,6 +179,7 @@ async fn memory_change(reader: &Reader, row: ProposalRow, event: StoredEvent) ->
             "operation": payload.operation, "reason": payload.reason, "evidence": payload.evidence,
         }),
         against: Against::Document(payload.operation, base),
+        again: None,
         row,
         event,
     })
@@ -126,6 +196,7 @@ async fn operator_change(reader: &Reader, row: ProposalRow, event: StoredEvent) 
             "operation": payload.operation, "origin": payload.origin, "purpose": payload.purpose,
         }),
         against: Against::Document(payload.operation, base),
+        again: None,
         row,
         event,
     })
@@ -141,6 +212,7 @@ async fn correction(reader: &Reader, mut row: ProposalRow, event: StoredEvent) -
         target: json!(payload.target),
         details: json!({"reason": payload.reason, "evidence": payload.evidence}),
         against: Against::Answer(effective.judgment, effective.text),
+        again: None,
         row,
         event,
     })
@@ -154,6 +226,7 @@ fn focus(row: ProposalRow, event: StoredEvent) -> Result<Shown, Failure> {
         target: json!({"fingerprint": payload.fingerprint}),
         details: json!({"authority": payload.authority, "resolution": payload.resolution}),
         against: Against::Nothing,
+        again: None,
         row,
         event,
     })

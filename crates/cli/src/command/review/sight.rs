@@ -6,7 +6,7 @@ use thought_protocol::Sensitive;
 use thought_protocol::proposal::ProposalKind;
 use thought_store::row::Base;
 
-use super::super::proposals::load::Shown;
+use super::super::proposals::load::{Again, Shown};
 use super::super::proposals::{meaning, tinted};
 use super::pager::{Pages, Rows, Seen, Turn, Window};
 use super::walk::{Ground, Situation, Stage};
@@ -52,6 +52,11 @@ impl Sight {
     pub fn of(shown: Shown, verified: Option<&Verified>, window: Window) -> Self {
         let ground = match (verified, shown.row.kind, shown.row.base) {
             (None, ..) => Ground::Refused,
+            (Some(_), ProposalKind::MemoryChange, Base::Stale)
+                if shown.again.as_ref().is_some_and(Again::is_written) =>
+            {
+                Ground::Written
+            }
             (Some(_), ProposalKind::MemoryChange, Base::Stale) => Ground::Moved,
             // A correction takes the place of whatever stands on the answer, and is shown against that.
             (Some(_), ..) => Ground::Firm,

@@ -42,6 +42,8 @@ pub enum Ground {
     Firm,
     /// The document has moved on: it would not be written.
     Moved,
+    /// The document has moved on, and what was proposed stands in it by a repetition of this one.
+    Written,
     /// Its evidence does not hold together.
     Refused,
 }
@@ -95,6 +97,7 @@ const NOT_ALL: &str = "not all of it was shown; space goes on, G goes to the end
 const MOVED: &str = "the document has changed since; p proposes it again on the current one, r rejects it";
 const REFUSED: &str =
     "its evidence does not hold together, so nothing is decided on it; thought verify tells more, s skips it";
+const WRITTEN: &str = "it was proposed again, accepted and written: p would write it a second time; r puts this one away, s skips it";
 const CURRENT: &str = "it stands on what is current; a accepts it as it is";
 
 /// What a key does in a situation.
@@ -138,6 +141,7 @@ fn suggestion(situation: Situation, letter: char) -> Step {
         ('t', _, Content::Shown) => Step::Whole,
         ('a' | 'e' | 'r' | 'p', Ground::Refused, _) => Step::Hint(REFUSED),
         ('r', ..) => Step::Decide(Disposition::Reject),
+        ('a' | 'e' | 'p', Ground::Written, _) => Step::Hint(WRITTEN),
         ('p', Ground::Moved, _) => Step::Propose,
         ('p', Ground::Firm, _) => Step::Hint(CURRENT),
         ('a' | 'e', Ground::Moved, _) => Step::Hint(MOVED),
@@ -175,6 +179,7 @@ pub fn offered(situation: Situation) -> &'static str {
         (Stage::TooLate, ..) => "[p]ropose again on the current document  [s]kip  [q]uit  [?]",
         (_, Ground::Refused, _) => "[s]kip  [q]uit  [?]",
         (_, _, Content::Dark) => "[y] show its text  [r]eject  [s]kip  [q]uit  [?]",
+        (_, Ground::Written, _) => "[r]eject, to put it away  [s]kip  [q]uit  [?]",
         (_, Ground::Moved, _) => "[p]ropose again on the current document  [r]eject  [s]kip  [q]uit  [?]",
         (_, Ground::Firm, _) => "[a]ccept  [e]dit  [r]eject  [s]kip  [q]uit  [?]",
     }
@@ -213,7 +218,7 @@ mod tests {
         for stage in [Stage::Suggestion, Stage::Edited, Stage::TooLate] {
             for content in [Content::Shown, Content::Dark] {
                 for seen in [Seen::All, Seen::NotAll] {
-                    for ground in [Ground::Firm, Ground::Moved, Ground::Refused] {
+                    for ground in [Ground::Firm, Ground::Moved, Ground::Written, Ground::Refused] {
                         all.push(Situation { stage, content, seen, ground });
                     }
                 }
