@@ -8,6 +8,8 @@ pub const PROPOSED_TEXT_CHARACTERS_MAX: usize = 32_768;
 pub const REASON_CHARACTERS_MAX: usize = 1_000;
 /// The replacement of a correction, characters.
 pub const REPLACEMENT_CHARACTERS_MAX: usize = 4_096;
+/// The longest `maxLength` that a schema in a request names, characters; longer ones are said in words.
+pub const REQUEST_SCHEMA_LENGTH_MAX: u64 = 64;
 /// Evidence ids that one call may cite.
 pub const EVIDENCE_IDS_MAX: usize = 16;
 /// Calls captured from one answer.

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use thought_protocol::Sha256Hex;
 use thought_protocol::packet::{Packet, PacketError, PacketImage, PacketMessage, ToolChoice};
-use thought_protocol::proposal::{ToolName, description, input_schema};
+use thought_protocol::proposal::{ToolName, description, request_schema};
 use thought_protocol::provider::{RenderError, render_request};
 
 #[derive(serde::Deserialize)]
@@ -31,7 +31,7 @@ fn fill(value: &mut Value) {
             if let Some(name) = text.strip_prefix("@description ") {
                 *value = description(tool(name)).into();
             } else if let Some(name) = text.strip_prefix("@schema ") {
-                *value = input_schema(tool(name));
+                *value = request_schema(tool(name));
             }
         }
         Value::Array(items) => items.iter_mut().for_each(fill),

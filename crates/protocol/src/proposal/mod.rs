@@ -23,7 +23,7 @@ pub mod schema;
 pub use correction::{CorrectionArguments, TargetOutput, resolve_target};
 pub use focus::FocusDeclaration;
 pub use memory::{MemoryChangeArguments, MemoryOperation};
-pub use schema::{description, input_schema, manifest};
+pub use schema::{description, input_schema, manifest, request_schema};
 
 /// The result that stands for every call of an earlier turn.
 pub const NORMALIZED_RESULT: &str =

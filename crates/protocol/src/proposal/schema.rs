@@ -104,6 +104,34 @@ pub fn input_schema(tool: ToolName) -> Value {
     }
 }
 
+/// The schema of a tool as a request carries it: [`input_schema`], with every length beyond
+/// [`limits::REQUEST_SCHEMA_LENGTH_MAX`] said in the member's description.
+///
+/// Local servers compile a schema into a grammar before the model writes a word, unroll each length, and refuse the whole
+/// request where there is too much to unroll. The manifest keeps every bound, and the validators hold each of them.
+pub fn request_schema(tool: ToolName) -> Value {
+    let mut schema = input_schema(tool);
+    say_long_lengths(&mut schema);
+    schema
+}
+
+fn say_long_lengths(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let length = members.get("maxLength").and_then(Value::as_u64);
+            if let Some(length) = length.filter(|length| *length > limits::REQUEST_SCHEMA_LENGTH_MAX) {
+                members.remove("maxLength");
+                let said = members.get("description").and_then(Value::as_str).unwrap_or_default();
+                let said = format!("{said} At most {length} characters.");
+                members.insert("description".to_owned(), said.trim_start().into());
+            }
+            members.values_mut().for_each(say_long_lengths);
+        }
+        Value::Array(items) => items.iter_mut().for_each(say_long_lengths),
+        _ => {}
+    }
+}
+
 fn focus_schema() -> Value {
     let id = json!({
         "type": "string",

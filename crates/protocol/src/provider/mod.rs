@@ -179,7 +179,7 @@ fn schema(tool: ToolName) -> Result<Box<RawValue>, RenderError> {
     if let Some(schema) = place.get() {
         return Ok(schema.clone());
     }
-    let text = canonical::to_string(&crate::proposal::input_schema(tool)).map_err(RenderError::Schema)?;
+    let text = canonical::to_string(&crate::proposal::request_schema(tool)).map_err(RenderError::Schema)?;
     let schema = RawValue::from_string(text).map_err(RenderError::Serialize)?;
     Ok(place.get_or_init(|| schema).clone())
 }

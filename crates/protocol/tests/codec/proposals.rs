@@ -5,8 +5,8 @@ use thought_protocol::EventId;
 use thought_protocol::capability::PacketCapability;
 use thought_protocol::proposal::{
     ArgumentFault, CorrectionArguments, FocusDeclaration, MemoryChangeArguments, ProposalCall, ProposalKind,
-    TargetOutput, ToolName, acknowledgment, description, input_schema, manifest, resolve_target,
-    synthetic_call_id,
+    TargetOutput, ToolName, acknowledgment, description, input_schema, manifest, request_schema,
+    resolve_target, synthetic_call_id,
 };
 use thought_protocol::reason::FailReason;
 
@@ -330,6 +330,47 @@ fn every_object_of_a_schema_is_closed() {
             description(tool)
         );
     }
+}
+
+/// A server that compiles schemas into grammars refused a whole request for one length.
+#[test]
+fn a_request_says_long_lengths_in_words_and_changes_nothing_else() {
+    fn compare(full: &Value, sent: &Value, said: &mut Vec<u64>) {
+        match (full, sent) {
+            (Value::Object(full), Value::Object(sent)) => {
+                let long = full.get("maxLength").and_then(Value::as_u64).filter(|length| *length > 64);
+                for (name, value) in full {
+                    match (name.as_str(), long) {
+                        ("maxLength", Some(length)) => {
+                            assert!(!sent.contains_key(name), "{length}");
+                            let words = format!("At most {length} characters.");
+                            assert!(sent["description"].as_str().unwrap().ends_with(&words), "{sent:?}");
+                            said.push(length);
+                        }
+                        ("description", Some(_)) => {
+                            assert!(sent[name].as_str().unwrap().starts_with(value.as_str().unwrap()));
+                        }
+                        _ => compare(value, &sent[name], said),
+                    }
+                }
+                assert!(sent.keys().all(|name| full.contains_key(name)), "nothing was added");
+            }
+            (Value::Array(full), Value::Array(sent)) => {
+                assert_eq!(full.len(), sent.len());
+                full.iter().zip(sent).for_each(|(full, sent)| compare(full, sent, said));
+            }
+            _ => assert_eq!(full, sent),
+        }
+    }
+    let said = ToolName::ALL.map(|tool| {
+        let mut said = Vec::new();
+        compare(&input_schema(tool), &request_schema(tool), &mut said);
+        said.sort_unstable();
+        said
+    });
+    assert_eq!(said[0], [1_000, 32_768]);
+    assert_eq!(said[1], [1_000, 4_096]);
+    assert_eq!(said[2], [200, 200, 500, 512, 512, 2_000]);
 }
 
 #[test]
