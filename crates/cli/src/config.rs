@@ -381,6 +381,9 @@ impl Provider {
         if !is_label(&self.model, limits::LABEL_CHARACTERS_MAX) {
             return bad("model", "wants the name of a model".to_owned());
         }
+        if !names_variable(self.key_env.as_deref()) {
+            return bad("key_env", VARIABLE_WANTED.to_owned());
+        }
         if self.key_env.is_some() && self.key_file.is_some() {
             return bad("key_file", "stands beside key_env: keep one of them".to_owned());
         }
@@ -407,6 +410,9 @@ impl Telegram {
         }
         if let Err(error) = thought_telegram::client::check_api_url(&self.api_url) {
             return bad("api_url", &format!("is refused: {error}"), None);
+        }
+        if !names_variable(self.token_env.as_deref()) {
+            return bad("token_env", VARIABLE_WANTED, None);
         }
         if self.token_env.is_some() && self.token_file.is_some() {
             return bad("token_file", "stands beside token_env: keep one of them", None);
@@ -448,6 +454,9 @@ impl Webhook {
                 "wants https://host with a path behind it (http on loopback alone)",
             ));
         }
+        if !names_variable(self.secret_env.as_deref()) {
+            return Err(("webhook.secret_env", VARIABLE_WANTED));
+        }
         if self.secret_env.is_some() && self.secret_file.is_some() {
             return Err(("webhook.secret_file", "stands beside secret_env: keep one of them"));
         }
@@ -457,6 +466,22 @@ impl Webhook {
 
 /// The path of the webhook, bytes.
 const WEBHOOK_PATH_BYTES_MAX: usize = 256;
+
+/// What is said where the name of a variable is wanted; never what stands there instead, which may be the secret itself.
+const VARIABLE_WANTED: &str =
+    "wants the name of a variable, in upper-case letters, digits and _, and never the secret";
+/// Longest name of a variable, bytes.
+const VARIABLE_BYTES_MAX: usize = 64;
+
+/// Whether it names a variable of the environment, if anything stands there: names are told, and no secret looks like one.
+fn names_variable(name: Option<&str>) -> bool {
+    name.is_none_or(|name| {
+        let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        name.len() <= VARIABLE_BYTES_MAX
+            && name.bytes().all(plain)
+            && name.starts_with(|first: char| !first.is_ascii_digit())
+    })
+}
 
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
@@ -567,6 +592,17 @@ mod tests {
                 "[telegram]\n[telegram.webhook]\nlisten = \"127.0.0.1:1\"\npath = \"/t?canary\"\n\
                  public_url = \"https://example.org/\"\n",
                 "thought.toml:6: telegram.webhook.path",
+            ),
+            ("[telegram]\ntoken_env = \"1:canary\"\n", "thought.toml:4: telegram.token_env"),
+            (
+                "[provider.main]\napi = \"openai-chat\"\nbase_url = \"https://example.org/v1\"\nmodel = \"m\"\n\
+                 key_env = \"sk-canary\"\n",
+                "thought.toml:7: provider.main.key_env",
+            ),
+            (
+                "[telegram]\n[telegram.webhook]\nlisten = \"127.0.0.1:1\"\npath = \"/t\"\n\
+                 public_url = \"https://example.org/\"\nsecret_env = \"00canary\"\n",
+                "thought.toml:8: telegram.webhook.secret_env",
             ),
             ("[sandbox]\nmode = \"canary\"\n", "thought.toml:4: this value is none of full"),
             ("[log]\nlevel = 5\n", "thought.toml:4: "),
