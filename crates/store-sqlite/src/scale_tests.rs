@@ -217,23 +217,24 @@ fn fill(path: &Path, copies: u32) {
             "events" => {
                 "INSERT INTO events SELECT ?2 + ?1, 'evt_' || hex(?1 * 2654435761 % 4294967296), type, source, ?3 + ?1, actor, 'evt_' || hex(?1 * 2654435761 % 4294967296),
                     'evt_p' || hex(?1 * 2654435761 % 4294967296), correlation_id, external_id, occurred_ms, recorded_ms, payload_sha256,
-                    previous_sha256, chain_sha256, equality_sha256, 'other:' || (?1 % 50), ?1, payload
+                    previous_sha256, chain_sha256, equality_sha256, 'other:' || (?1 % 50), ?1, payload,
+                    ?2 + ?1, ?2 + ?1 - 1
                  FROM events WHERE position = 2"
             }
             "runs" => {
-                "INSERT INTO runs SELECT NULL, 'run_' || hex(?1 * 2654435761 % 4294967296), declaration, version, 'evt_' || hex(?1 * 2654435761 % 4294967296), source,
+                "INSERT INTO runs SELECT 1000 + ?1, 'run_' || hex(?1 * 2654435761 % 4294967296), declaration, version, 'evt_' || hex(?1 * 2654435761 % 4294967296), source,
                     ?3 + ?1, 'other', retry, state, reason, attempts, 'snap_' || hex(?1 * 2654435761 % 4294967296), 'evt_o' || hex(?1 * 2654435761 % 4294967296),
                     ?2 + ?1, 'evt_e' || hex(?1 * 2654435761 % 4294967296), ?2 + ?1, admitted_ms, ended_ms
                  FROM runs WHERE ordinal = 1 AND ?2 > 0"
             }
             "attempts" => {
-                "INSERT INTO attempts SELECT 'att_' || hex(?1 * 2654435761 % 4294967296), 'run_' || hex(?1 * 2654435761 % 4294967296), 1, state, reason, sandbox, day,
+                "INSERT INTO attempts SELECT 1000 + ?1, 1, 'att_' || hex(?1 * 2654435761 % 4294967296), 'run_' || hex(?1 * 2654435761 % 4294967296), state, reason, sandbox, day,
                     started_ms, ended_ms, input_tokens, output_tokens
                  FROM attempts WHERE rowid = 1 AND ?2 + ?3 > 0"
             }
             "snapshots" => {
-                "INSERT INTO snapshots SELECT 'snap_' || hex(?1 * 2654435761 % 4294967296), 'run_' || hex(?1 * 2654435761 % 4294967296), sha256, packet_sha256, bytes
-                 FROM snapshots WHERE rowid = 1 AND ?2 + ?3 > 0"
+                "INSERT INTO snapshots SELECT 1000 + ?1, 'snap_' || hex(?1 * 2654435761 % 4294967296), 'run_' || hex(?1 * 2654435761 % 4294967296), sha256, packet_sha256, bytes
+                 FROM snapshots WHERE run_ordinal = 1 AND ?2 + ?3 > 0"
             }
             _ => {
                 "INSERT INTO deliveries SELECT NULL, 'evt_o' || hex(?1 * 2654435761 % 4294967296), ?2 + ?1, kind, channel, chat, thread, state,

@@ -3,9 +3,9 @@
 //! A step is never edited once it was released; a new version adds one. Columns that may hold content are named
 //! `payload`, `content`, `bytes`, `body`, or end in `_content`; no other column may hold any.
 //!
-//! Where a row names an event that history reads with it, the event's position stands beside its id: ids are scattered
-//! over their index, positions of one conversation lie together, so that reading a history touches few pages however
-//! long the log is. The position is a hint; the id is what counts.
+//! Where a row names an event or a run, its position or ordinal stands beside its id, and the index is over that: ids are
+//! hashes, so each lands on a page of its own somewhere in a large index, while what came together lies together by
+//! position. A turn touches few pages however long the log is. The id is what counts; that the two agree is audited.
 
 use rusqlite::{Connection, TransactionBehavior};
 use thought_store::StoreError;
@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 /// `thgt`: what tells this store from any other SQLite file.
 pub(crate) const APPLICATION_ID: i64 = 0x7468_6774;
 
-const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS, CHANGEOVERS, TURN_IDS];
+const STEPS: &[&str] = &[FIRST, PROPOSALS, INTENTS, CORRECTIONS, CHANGEOVERS, TURN_IDS, POSITIONS];
 
 const FIRST: &str = "
 -- One row per source, with the head of its hash chain.
@@ -325,6 +325,84 @@ CREATE UNIQUE INDEX events_by_conversation ON events (source, conversation, conv
     WHERE conversation_ordinal IS NOT NULL;
 ";
 
+/// What hung on ids alone hangs on positions and ordinals: the one index over ids that a table keeps is the one that
+/// makes them unique, and the tables that a run leads to need none.
+const POSITIONS: &str = "
+ALTER TABLE events ADD COLUMN root_position INTEGER;
+ALTER TABLE events ADD COLUMN parent_position INTEGER;
+UPDATE events SET root_position = (SELECT named.position FROM events AS named WHERE named.id = events.root_id),
+    parent_position = (SELECT named.position FROM events AS named WHERE named.id = events.parent_id);
+DROP INDEX events_by_root;
+DROP INDEX events_by_parent;
+CREATE INDEX events_by_root ON events (root_position, position);
+CREATE INDEX events_by_parent ON events (parent_position, position) WHERE parent_position IS NOT NULL;
+
+DROP INDEX runs_by_output;
+CREATE INDEX runs_by_output ON runs (output_position) WHERE output_position IS NOT NULL;
+
+CREATE TABLE attempts_by_run (
+    run_ordinal INTEGER NOT NULL REFERENCES runs (ordinal),
+    ordinal INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    sandbox TEXT NOT NULL,
+    day TEXT NOT NULL,
+    started_ms INTEGER NOT NULL,
+    ended_ms INTEGER,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    UNIQUE (run_ordinal, ordinal)
+) STRICT;
+INSERT INTO attempts_by_run
+SELECT runs.ordinal, attempts.ordinal, attempts.id, attempts.run, attempts.state, attempts.reason, attempts.sandbox,
+    attempts.day, attempts.started_ms, attempts.ended_ms, attempts.input_tokens, attempts.output_tokens
+FROM attempts JOIN runs ON runs.id = attempts.run ORDER BY runs.ordinal, attempts.ordinal;
+DROP TABLE attempts;
+ALTER TABLE attempts_by_run RENAME TO attempts;
+-- Those that are open, which are few: an attempt is ended by its id.
+CREATE UNIQUE INDEX attempts_started ON attempts (id) WHERE state = 'started';
+
+CREATE TABLE snapshots_by_run (
+    run_ordinal INTEGER PRIMARY KEY REFERENCES runs (ordinal),
+    id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    packet_sha256 TEXT NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+INSERT INTO snapshots_by_run
+SELECT runs.ordinal, snapshots.id, snapshots.run, snapshots.sha256, snapshots.packet_sha256, snapshots.bytes
+FROM snapshots JOIN runs ON runs.id = snapshots.run ORDER BY runs.ordinal;
+DROP TABLE snapshots;
+ALTER TABLE snapshots_by_run RENAME TO snapshots;
+
+CREATE TABLE deliveries_by_position (
+    ordinal INTEGER PRIMARY KEY,
+    cause TEXT NOT NULL,
+    cause_position INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    channel INTEGER NOT NULL REFERENCES sources (id),
+    chat INTEGER NOT NULL,
+    thread INTEGER,
+    state TEXT NOT NULL,
+    reason TEXT,
+    receipt TEXT,
+    receipt_position INTEGER,
+    opened_ms INTEGER NOT NULL
+) STRICT;
+INSERT INTO deliveries_by_position
+SELECT deliveries.ordinal, cause, events.position, kind, channel, chat, thread, state, reason, receipt,
+    receipt_position, opened_ms
+FROM deliveries LEFT JOIN events ON events.id = deliveries.cause ORDER BY deliveries.ordinal;
+DROP TABLE deliveries;
+ALTER TABLE deliveries_by_position RENAME TO deliveries;
+CREATE UNIQUE INDEX deliveries_by_cause ON deliveries (cause_position, kind);
+CREATE INDEX deliveries_unfinished ON deliveries (channel, ordinal) WHERE state <> 'delivered';
+CREATE INDEX deliveries_by_chat ON deliveries (channel, chat, thread, receipt_position) WHERE kind = 'reply';
+";
+
 /// Declarations that are changed while they are at work: what is asked of the roles, and which did it.
 const CHANGEOVERS: &str = "
 CREATE TABLE changeovers (
@@ -393,6 +471,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<Migration, StoreErr
 fn steps(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     // Exclusive also in write-ahead mode: there it is refused as long as anyone else has the file open.
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    // A step may make a table anew that others name; none of them may follow it when it goes.
+    connection.pragma_update(None, "foreign_keys", false)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);

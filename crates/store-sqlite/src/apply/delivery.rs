@@ -37,7 +37,8 @@ struct Standing {
 }
 
 fn standing(s: Session<'_>, cause: &EventId, kind: DeliveryKind) -> Result<Option<Standing>, StoreError> {
-    let sql = "SELECT ordinal, state FROM deliveries WHERE cause = ?1 AND kind = ?2";
+    let sql = "SELECT ordinal, state FROM deliveries
+        WHERE cause_position = (SELECT position FROM events WHERE id = ?1) AND kind = ?2 AND cause = ?1";
     s.first(sql, [cause.as_str(), kind.as_str()], |row| {
         let mut fields = Fields::of("deliveries", row);
         Ok(Standing { key: fields.get()?, state: fields.word(DeliveryState::from_word)? })
@@ -55,12 +56,14 @@ pub(super) fn open(
         return Err(failure::engine("open a delivery", "it has no chunk"));
     }
     let channel = source_key(s, opening.channel)?;
+    let cause_position = position(s, opening.cause)?
+        .ok_or_else(|| failure::engine("open a delivery", "its cause is no event of the store"))?;
     s.write(
         "INSERT INTO deliveries (cause, cause_position, kind, channel, chat, thread, state, opened_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             opening.cause.as_str(),
-            position(s, opening.cause)?,
+            cause_position,
             opening.kind.as_str(),
             channel,
             opening.chat,

@@ -147,13 +147,22 @@ fn insert(
     (conversation, ordinal): (Option<String>, Option<u64>),
 ) -> Result<(), StoreError> {
     let envelope = &event.envelope;
+    let root_position = match envelope.root_id == envelope.id {
+        true => Some(envelope.position),
+        false => position(s, &envelope.root_id)?,
+    };
+    let parent_position = match &envelope.parent_id {
+        Some(parent) if *parent == envelope.root_id => root_position,
+        Some(parent) => position(s, parent)?,
+        None => None,
+    };
     s.write(
         "INSERT INTO events (position, id, type, source, sequence, actor, root_id, parent_id, correlation_id,
             external_id, occurred_ms, recorded_ms, payload_sha256, previous_sha256, chain_sha256, equality_sha256,
-            conversation, conversation_ordinal, payload)
+            conversation, conversation_ordinal, payload, root_position, parent_position)
          VALUES (:position, :id, :type, :source, :sequence, :actor, :root, :parent, :correlation,
             :external, :occurred, :recorded, :payload_sha256, :previous_sha256, :chain_sha256, :equality_sha256,
-            :conversation, :ordinal, :payload)",
+            :conversation, :ordinal, :payload, :root_position, :parent_position)",
         named_params! {
             ":position": envelope.position,
             ":id": envelope.id.as_str(),
@@ -174,6 +183,8 @@ fn insert(
             ":conversation": conversation,
             ":ordinal": ordinal,
             ":payload": event.payload.expose(),
+            ":root_position": root_position,
+            ":parent_position": parent_position,
         },
     )?;
     Ok(())

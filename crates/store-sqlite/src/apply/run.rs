@@ -16,6 +16,7 @@ use crate::session::Session;
 
 /// What the writer must know of a run.
 struct Standing {
+    ordinal: i64,
     state: RunState,
     attempts: u32,
     declaration: String,
@@ -24,11 +25,12 @@ struct Standing {
 }
 
 fn standing(s: Session<'_>, run: &RunId) -> Result<Option<Standing>, StoreError> {
-    let sql = "SELECT id, state, attempts, declaration, source, snapshot_id FROM runs WHERE id = ?1";
+    let sql = "SELECT id, ordinal, state, attempts, declaration, source, snapshot_id FROM runs WHERE id = ?1";
     s.first(sql, [run.as_str()], |row| {
         let mut fields = Fields::of("runs", row);
         let _: RunId = fields.parse()?;
         Ok(Standing {
+            ordinal: fields.get()?,
             state: fields.word(RunState::from_code)?,
             attempts: fields.get()?,
             declaration: fields.get()?,
@@ -100,8 +102,8 @@ fn settle_progress(s: Session<'_>, declaration: &str, source: i64) -> Result<(),
 pub(super) fn put_snapshot(s: Session<'_>, run: &RunId, new: &NewSnapshot) -> Result<(), StoreError> {
     let standing = open_standing(s, run)?;
     if standing.snapshot.is_some() {
-        let sql = "SELECT id, sha256 FROM snapshots WHERE run = ?1";
-        let kept = s.first(sql, [run.as_str()], |row| {
+        let sql = "SELECT id, sha256 FROM snapshots WHERE run_ordinal = ?1";
+        let kept = s.first(sql, [standing.ordinal], |row| {
             let mut fields = Fields::of("snapshots", row);
             Ok((fields.get::<String>()?, fields.get::<String>()?))
         })?;
@@ -109,8 +111,9 @@ pub(super) fn put_snapshot(s: Session<'_>, run: &RunId, new: &NewSnapshot) -> Re
         return require(same, Precondition::Snapshot);
     }
     s.write(
-        "INSERT INTO snapshots (id, run, sha256, packet_sha256, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO snapshots (run_ordinal, id, run, sha256, packet_sha256, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
+            standing.ordinal,
             new.id.as_str(),
             run.as_str(),
             new.sha256.as_str(),
@@ -130,10 +133,8 @@ pub(super) fn start_attempt(
 ) -> Result<(), StoreError> {
     let standing = open_standing(s, run)?;
     require(standing.snapshot.is_some(), Precondition::Snapshot)?;
-    let on =
-        s.first("SELECT 1 FROM attempts WHERE run = ?1 AND state = 'started'", [run.as_str()], |row| {
-            Fields::of("attempts", row).get::<i64>()
-        })?;
+    let sql = "SELECT 1 FROM attempts WHERE run_ordinal = ?1 AND state = 'started'";
+    let on = s.first(sql, [standing.ordinal], |row| Fields::of("attempts", row).get::<i64>())?;
     require(on.is_none() && attempt.ordinal == standing.attempts + 1, Precondition::AttemptOrdinal)?;
     let sql = "SELECT requests FROM usage WHERE day = ?1 AND declaration = ?2";
     let counted = s.first(sql, params![attempt.day, standing.declaration], |row| {
@@ -141,9 +142,17 @@ pub(super) fn start_attempt(
     })?;
     require(counted.unwrap_or(0) < attempt.requests_per_day_max, Precondition::DailyBudget)?;
     s.write(
-        "INSERT INTO attempts (id, run, ordinal, state, sandbox, day, started_ms)
-         VALUES (?1, ?2, ?3, 'started', ?4, ?5, ?6)",
-        params![attempt.id.as_str(), run.as_str(), attempt.ordinal, attempt.sandbox, attempt.day, at.ms(),],
+        "INSERT INTO attempts (run_ordinal, id, run, ordinal, state, sandbox, day, started_ms)
+         VALUES (?1, ?2, ?3, ?4, 'started', ?5, ?6, ?7)",
+        params![
+            standing.ordinal,
+            attempt.id.as_str(),
+            run.as_str(),
+            attempt.ordinal,
+            attempt.sandbox,
+            attempt.day,
+            at.ms(),
+        ],
     )?;
     s.write(
         "INSERT INTO usage (day, declaration, requests, input_tokens, output_tokens) VALUES (?1, ?2, 1, 0, 0)
@@ -161,6 +170,8 @@ pub(super) fn end_attempt(s: Session<'_>, at: Timestamp, end: &AttemptEnd) -> Re
     if end.state == AttemptState::Started {
         return Err(failure::engine("end an attempt", "started is no ending"));
     }
+    // Its tokens are counted while it is among those that are open: afterwards no index knows its id.
+    count_tokens(s, end)?;
     let rows = s.write(
         "UPDATE attempts SET state = ?2, reason = ?3, ended_ms = ?4, input_tokens = ?5, output_tokens = ?6
          WHERE id = ?1 AND state = 'started'",
@@ -173,14 +184,17 @@ pub(super) fn end_attempt(s: Session<'_>, at: Timestamp, end: &AttemptEnd) -> Re
             end.output_tokens,
         ],
     )?;
-    require(rows == 1, Precondition::AttemptStarted)?;
+    require(rows == 1, Precondition::AttemptStarted)
+}
+
+fn count_tokens(s: Session<'_>, end: &AttemptEnd) -> Result<(), StoreError> {
     if end.input_tokens.is_none() && end.output_tokens.is_none() {
         return Ok(());
     }
     s.write(
         "UPDATE usage SET input_tokens = input_tokens + ?2, output_tokens = output_tokens + ?3
          WHERE (day, declaration) = (SELECT attempts.day, runs.declaration FROM attempts
-            JOIN runs ON runs.id = attempts.run WHERE attempts.id = ?1)",
+            JOIN runs ON runs.ordinal = attempts.run_ordinal WHERE attempts.id = ?1 AND attempts.state = 'started')",
         params![end.attempt.as_str(), end.input_tokens.unwrap_or(0), end.output_tokens.unwrap_or(0)],
     )?;
     Ok(())

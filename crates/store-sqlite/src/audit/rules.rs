@@ -79,6 +79,10 @@ pub(super) const RULES: &[Rule] = rules! {
         (SELECT max(conversation_ordinal) FROM events WHERE source = c.source AND conversation = c.name)";
     "events", "conversation-unknown", "SELECT id FROM events e WHERE conversation IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM conversations c WHERE c.source = e.source AND c.name = e.conversation)";
+    "events", "place-of-root", "SELECT id FROM events e WHERE root_position IS NOT
+        (SELECT position FROM events WHERE id = e.root_id)";
+    "events", "place-of-parent", "SELECT id FROM events e WHERE parent_position IS NOT
+        (SELECT position FROM events WHERE id = e.parent_id)";
 
     "judgments", "event", unlike!("SELECT event FROM judgments j", "judgment.recorded@2", "e.id = j.event",
         "e.position = j.position", concat!(member!("e", "target.output"), " = j.output"),
@@ -103,16 +107,16 @@ pub(super) const RULES: &[Rule] = rules! {
         'stream.thought.agent.memory-change.proposed@1', 'stream.thought.operator.memory-change.proposed@1',
         'stream.thought.agent.correction.proposed@1', 'stream.thought.focus.declaration.proposed@1')
         AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.event = e.id)";
-    "proposals", "state", concat!("SELECT p.event FROM proposals p LEFT JOIN events d ON d.parent_id = p.event
+    "proposals", "state", concat!("SELECT p.event FROM proposals p LEFT JOIN events d ON d.parent_position = p.position
             AND d.type = 'stream.thought.agent.proposal.decision@1'
         WHERE CASE
             WHEN p.kind = 'focus-declaration' THEN p.state <> 'inert'
             WHEN d.id IS NULL THEN p.state <> 'undecided'
             WHEN ", member!("d", "disposition"), " = 'reject' THEN p.state <> 'projected'
-            WHEN EXISTS (SELECT 1 FROM events r WHERE r.parent_id = d.id AND r.type IN (
+            WHEN EXISTS (SELECT 1 FROM events r WHERE r.parent_position = d.position AND r.type IN (
                 'stream.thought.judgment.recorded@2', 'stream.thought.agent.memory-change.materialized@1'))
                 THEN p.state <> 'projected'
-            WHEN EXISTS (SELECT 1 FROM events r WHERE r.parent_id = d.id
+            WHEN EXISTS (SELECT 1 FROM events r WHERE r.parent_position = d.position
                 AND r.type = 'stream.thought.agent.memory-change.materialization.failed@1')
                 THEN p.state NOT IN ('decided', 'failed')
             ELSE p.state <> 'decided' END");
@@ -146,18 +150,19 @@ pub(super) const RULES: &[Rule] = rules! {
         AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = ", member!("e", "run"), " AND r.output_id = e.id)");
     "runs", "declaration", "SELECT r.id FROM runs r WHERE NOT EXISTS
         (SELECT 1 FROM declarations d WHERE d.id = r.declaration AND d.version = r.version)";
-    "runs", "attempts", "SELECT id FROM runs WHERE attempts <> (SELECT count(*) FROM attempts WHERE run = runs.id)
-        OR attempts <> (SELECT coalesce(max(ordinal), 0) FROM attempts WHERE run = runs.id)";
-    "runs", "snapshot", "SELECT id FROM runs WHERE snapshot_id IS NOT (SELECT id FROM snapshots WHERE run = runs.id)
+    "runs", "attempts", "SELECT id FROM runs WHERE attempts <> (SELECT count(*) FROM attempts WHERE run_ordinal = runs.ordinal)
+        OR attempts <> (SELECT coalesce(max(ordinal), 0) FROM attempts WHERE run_ordinal = runs.ordinal)";
+    "runs", "snapshot", "SELECT id FROM runs WHERE snapshot_id IS NOT (SELECT id FROM snapshots
+            WHERE run_ordinal = runs.ordinal)
         OR (attempts > 0 AND snapshot_id IS NULL)";
     "snapshots", "run", "SELECT id FROM snapshots s WHERE NOT EXISTS
-        (SELECT 1 FROM runs WHERE id = s.run AND snapshot_id = s.id)";
+        (SELECT 1 FROM runs WHERE id = s.run AND ordinal = s.run_ordinal AND snapshot_id = s.id)";
     "run_counts", "count", "SELECT coalesce(c.state, r.state) FROM run_counts c FULL JOIN
         (SELECT state, count(*) AS n FROM runs GROUP BY state) r ON r.state = c.state
         WHERE coalesce(c.runs, 0) <> coalesce(r.n, 0)
             OR c.state NOT IN ('admitted', 'running', 'held', 'completed', 'failed', 'blocked', 'abandoned')";
     "attempts", "run", "SELECT a.id FROM attempts a WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = a.run
-        AND a.ordinal BETWEEN 1 AND r.attempts
+        AND r.ordinal = a.run_ordinal AND a.ordinal BETWEEN 1 AND r.attempts
         AND (a.state <> 'started' OR (r.ended_ms IS NULL AND a.ordinal = r.attempts)))";
     "attempts", "state", "SELECT id FROM attempts WHERE (state = 'started') <> (ended_ms IS NULL)
         OR state NOT IN ('started', 'answered', 'refused-before-request', 'transient', 'permanent', 'unknown',
@@ -223,7 +228,7 @@ pub(super) const RULES: &[Rule] = rules! {
         AND r.source = c.source AND r.version = c.version WHERE r.retry = 0 AND r.sequence > c.scanned";
 
     "deliveries", "cause", "SELECT d.cause FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM events e
-        WHERE e.id = d.cause AND (d.cause_position IS NULL OR e.position = d.cause_position))";
+        WHERE e.id = d.cause AND e.position = d.cause_position)";
     "deliveries", "receipt", concat!("SELECT d.cause FROM deliveries d WHERE (d.state = 'delivered') <> (d.receipt IS NOT NULL)
         OR (d.receipt IS NULL) <> (d.receipt_position IS NULL)
         OR d.receipt IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events e JOIN sources s ON s.id = e.source
@@ -233,7 +238,7 @@ pub(super) const RULES: &[Rule] = rules! {
             AND ", member!("e", "kind"), " = d.kind AND ", member!("e", "chatId"), " = d.chat
             AND ", member!("e", "threadId"), " IS d.thread)");
     "events", "receipt-unkept", unkept!("delivery.telegram@1", concat!("SELECT 1 FROM deliveries d
-        WHERE d.cause = e.parent_id AND d.kind = ", member!("e", "kind"), " AND d.receipt = e.id"));
+        WHERE d.cause_position = e.parent_position AND d.kind = ", member!("e", "kind"), " AND d.receipt = e.id"));
     "chunks", "delivery", "SELECT delivery FROM chunks c WHERE NOT EXISTS
         (SELECT 1 FROM deliveries d WHERE d.ordinal = c.delivery)";
     "deliveries", "chunks", concat!("SELECT d.cause FROM deliveries d

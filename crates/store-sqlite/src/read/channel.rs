@@ -112,7 +112,10 @@ fn head_of(
     cause: &EventId,
     kind: DeliveryKind,
 ) -> Result<Option<(i64, DeliveryRow)>, StoreError> {
-    let sql = format!("{SELECT_DELIVERY} WHERE deliveries.cause = ?1 AND deliveries.kind = ?2");
+    let sql = format!(
+        "{SELECT_DELIVERY} WHERE deliveries.cause_position = (SELECT position FROM events WHERE id = ?1)
+           AND deliveries.kind = ?2 AND deliveries.cause = ?1"
+    );
     s.first(&sql, [cause.as_str(), kind.as_str()], decode_delivery)
 }
 

@@ -82,7 +82,10 @@ pub(crate) fn source_events(
 }
 
 pub(crate) fn children(s: Session<'_>, parent: &EventId, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
-    let sql = format!("{SELECT} WHERE events.parent_id = ?1 ORDER BY events.position LIMIT ?2");
+    let sql = format!(
+        "{SELECT} WHERE events.parent_position = (SELECT position FROM events WHERE id = ?1)
+         ORDER BY events.position LIMIT ?2"
+    );
     s.all(&sql, params![parent.as_str(), limit], decode)
 }
 
@@ -144,7 +147,8 @@ pub(crate) fn events(s: Session<'_>, filter: &EventFilter) -> Result<Vec<StoredE
     let mut order = "events.position";
     if let Some(root) = &filter.root {
         values.push(Value::Text(root.as_str().to_owned()));
-        conditions.push(format!("events.root_id = ?{}", values.len()));
+        let number = values.len();
+        conditions.push(format!("events.root_position = (SELECT position FROM events WHERE id = ?{number})"));
     }
     if let Some(source) = &filter.source {
         values.push(Value::Text(source.as_str().to_owned()));
@@ -228,12 +232,23 @@ fn integer(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Every table whose first column is a stable id.
-const IDENTIFIED: [&str; 6] = ["events", "runs", "attempts", "snapshots", "documents", "versions"];
+/// Every table with stable ids, and how its ids begin. Attempts and snapshots are found by their run; their own ids are
+/// in no index, so these two are walked, and only for a prefix that is theirs.
+const IDENTIFIED: [(&str, &str); 6] = [
+    ("events", "evt_"),
+    ("runs", "run_"),
+    ("attempts", "att_"),
+    ("snapshots", "snap_"),
+    ("documents", "doc_"),
+    ("versions", "ver_"),
+];
 
 pub(crate) fn ids_with_prefix(s: Session<'_>, prefix: &str, limit: u32) -> Result<Vec<String>, StoreError> {
     let mut ids = Vec::new();
-    for table in IDENTIFIED {
+    for (table, beginning) in IDENTIFIED {
+        if !(prefix.starts_with(beginning) || beginning.starts_with(prefix)) {
+            continue;
+        }
         let left = limit as usize - ids.len();
         if left == 0 {
             break;

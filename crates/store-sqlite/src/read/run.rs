@@ -80,7 +80,10 @@ pub(super) fn on_turns(
 
 /// The run that left an output.
 pub(super) fn of_output(s: Session<'_>, output: &EventId) -> Result<Option<RunRow>, StoreError> {
-    s.first(&format!("{SELECT} WHERE runs.output_id = ?1"), [output.as_str()], decode)
+    let sql = format!(
+        "{SELECT} WHERE runs.output_position = (SELECT position FROM events WHERE id = ?1) AND runs.output_id = ?1"
+    );
+    s.first(&sql, [output.as_str()], decode)
 }
 
 /// Runs by filter. A trigger or states are walked by their index; the walks of several states are merged.
@@ -158,7 +161,7 @@ pub(crate) fn counts(s: Session<'_>) -> Result<Vec<(RunState, u64)>, StoreError>
 pub(crate) fn attempts(s: Session<'_>, run: &RunId) -> Result<Vec<AttemptRow>, StoreError> {
     let sql =
         "SELECT id, run, ordinal, state, reason, sandbox, started_ms, ended_ms, input_tokens, output_tokens
-        FROM attempts WHERE run = ?1 ORDER BY ordinal";
+        FROM attempts WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1) AND run = ?1 ORDER BY ordinal";
     s.all(sql, [run.as_str()], |row| {
         let mut fields = Fields::of("attempts", row);
         Ok(AttemptRow {
@@ -177,7 +180,8 @@ pub(crate) fn attempts(s: Session<'_>, run: &RunId) -> Result<Vec<AttemptRow>, S
 }
 
 pub(crate) fn snapshot(s: Session<'_>, run: &RunId) -> Result<Option<SnapshotRow>, StoreError> {
-    let sql = "SELECT id, run, sha256, packet_sha256, bytes FROM snapshots WHERE run = ?1";
+    let sql = "SELECT id, run, sha256, packet_sha256, bytes FROM snapshots
+        WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1) AND run = ?1";
     s.first(sql, [run.as_str()], |row| {
         let mut fields = Fields::of("snapshots", row);
         Ok(SnapshotRow {
