@@ -224,7 +224,7 @@ fn fill(path: &Path, copies: u32) {
             "runs" => {
                 "INSERT INTO runs SELECT 1000 + ?1, 'run_' || hex(?1 * 2654435761 % 4294967296), declaration, version, 'evt_' || hex(?1 * 2654435761 % 4294967296), source,
                     ?3 + ?1, 'other', retry, state, reason, attempts, 'snap_' || hex(?1 * 2654435761 % 4294967296), 'evt_o' || hex(?1 * 2654435761 % 4294967296),
-                    ?2 + ?1, 'evt_e' || hex(?1 * 2654435761 % 4294967296), ?2 + ?1, admitted_ms, ended_ms
+                    ?2 + ?1, 'evt_e' || hex(?1 * 2654435761 % 4294967296), ?2 + ?1, admitted_ms, ended_ms, reply_position
                  FROM runs WHERE ordinal = 1 AND ?2 > 0"
             }
             "attempts" => {

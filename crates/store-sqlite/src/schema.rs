@@ -401,6 +401,11 @@ ALTER TABLE deliveries_by_position RENAME TO deliveries;
 CREATE UNIQUE INDEX deliveries_by_cause ON deliveries (cause_position, kind);
 CREATE INDEX deliveries_unfinished ON deliveries (channel, ordinal) WHERE state <> 'delivered';
 CREATE INDEX deliveries_by_chat ON deliveries (channel, chat, thread, receipt_position) WHERE kind = 'reply';
+
+-- Where the receipt of a run's reply stands: a history needs no delivery for a turn that was delivered.
+ALTER TABLE runs ADD COLUMN reply_position INTEGER;
+UPDATE runs SET reply_position = (SELECT receipt_position FROM deliveries
+    WHERE cause_position = runs.output_position AND kind = 'reply' AND state = 'delivered');
 ";
 
 /// Declarations that are changed while they are at work: what is asked of the roles, and which did it.

@@ -108,6 +108,11 @@ pub(super) fn move_delivery(
 ) -> Result<(), StoreError> {
     let delivery = unfinished(s, cause, kind)?;
     let receipt_position = receipt.map(|receipt| position(s, receipt)).transpose()?.flatten();
+    if let (DeliveryKind::Reply, DeliveryState::Delivered) = (kind, to) {
+        let sql = "UPDATE runs SET reply_position = ?2
+            WHERE output_position = (SELECT position FROM events WHERE id = ?1) AND output_id = ?1";
+        s.write(sql, params![cause.as_str(), receipt_position])?;
+    }
     s.write(
         "UPDATE deliveries SET state = ?2, reason = ?3, receipt = ?4, receipt_position = ?5 WHERE ordinal = ?1",
         params![delivery, to.as_str(), reason, receipt.map(|id| id.as_str()), receipt_position],

@@ -142,6 +142,8 @@ pub(super) const RULES: &[Rule] = rules! {
     "runs", "output", concat!("SELECT r.id FROM runs r WHERE r.output_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events e
         WHERE e.id = r.output_id AND e.position = r.output_position AND ", member!("e", "run"), " = r.id
         AND ", member!("e", "agent.id"), " = r.declaration AND ", member!("e", "agent.version"), " = r.version)");
+    "runs", "reply", "SELECT r.id FROM runs r WHERE r.reply_position IS NOT (SELECT d.receipt_position FROM deliveries d
+        WHERE d.cause_position = r.output_position AND d.kind = 'reply' AND d.state = 'delivered')";
     "events", "run-unkept", concat!("SELECT e.id FROM events e WHERE e.type IN ('stream.thought.run.completed@1',
         'stream.thought.run.failed@1', 'stream.thought.run.blocked@1', 'stream.thought.run.abandoned@1')
         AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = ", member!("e", "run"), " AND r.terminal_id = e.id)");

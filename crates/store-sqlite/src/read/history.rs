@@ -42,6 +42,9 @@ pub(crate) fn history(s: Session<'_>, query: &HistoryQuery) -> Result<Vec<Histor
 struct Found {
     /// Each is taken once.
     events: HashMap<EventId, StoredEvent>,
+    /// The ids of receipts, by where they stand.
+    receipts: HashMap<u64, EventId>,
+    /// The deliveries of outputs whose run knows of no receipt.
     replies: HashMap<u64, Reply>,
     judgments: HashMap<EventId, EventId>,
 }
@@ -49,15 +52,22 @@ struct Found {
 impl Found {
     fn of(s: Session<'_>, runs: &[Placed]) -> Result<Self, StoreError> {
         let completed = || runs.iter().filter(|placed| placed.run.state == RunState::Completed);
-        let outputs: Vec<u64> = completed().filter_map(|placed| placed.output_position).collect();
-        let replies = channel::replies(s, &outputs)?;
-        let mut positions = outputs;
+        let undelivered: Vec<u64> = completed()
+            .filter(|placed| placed.reply_position.is_none())
+            .filter_map(|placed| placed.output_position)
+            .collect();
+        let replies = channel::replies(s, &undelivered)?;
+        let mut positions: Vec<u64> = completed().filter_map(|placed| placed.output_position).collect();
+        positions.extend(completed().filter_map(|placed| placed.reply_position));
         positions.extend(completed().filter_map(|placed| placed.terminal_position));
         positions.extend(replies.values().filter_map(|reply| reply.receipt_position));
         let events = event::at(s, &positions)?;
+        let receipts = events.iter().filter(|event| event.envelope.event_type == EventType::DeliveryTelegram);
+        let receipts = receipts.map(|event| (event.envelope.position, event.envelope.id.clone())).collect();
         let outputs: Vec<&EventId> = completed().filter_map(|placed| placed.run.output.as_ref()).collect();
         Ok(Self {
             events: events.into_iter().map(|event| (event.envelope.id.clone(), event)).collect(),
+            receipts,
             replies,
             judgments: active_judgments(s, &outputs)?,
         })
@@ -80,11 +90,7 @@ impl Found {
             Some(completed) => proposals(s, &placed, completed)?,
             None => Vec::new(),
         };
-        let found = placed.output_position.and_then(|position| self.replies.remove(&position));
-        let reply = match found {
-            Some(reply) => reply.state,
-            None => channel::reply_without_delivery(s, &placed, &output)?,
-        };
+        let reply = self.reply(s, &placed, &output)?;
         let receipt = match &reply {
             ReplyState::Receipt(id) => Some(self.take(s, id)?),
             ReplyState::Sending | ReplyState::NotDelivered => None,
@@ -92,6 +98,20 @@ impl Found {
         let judgment = self.judgments.get(&output).map(|id| required(s, id)).transpose()?;
         let output = Some(self.take(s, &output)?);
         Ok(HistoryRun { run: placed.run, output, completed, proposals, reply, receipt, judgment })
+    }
+
+    fn reply(&mut self, s: Session<'_>, placed: &Placed, output: &EventId) -> Result<ReplyState, StoreError> {
+        if let Some(position) = placed.reply_position {
+            let receipt = self.receipts.get(&position).and_then(|id| self.events.get(id));
+            return match receipt.filter(|event| event.envelope.parent_id.as_ref() == Some(output)) {
+                Some(receipt) => Ok(ReplyState::Receipt(receipt.envelope.id.clone())),
+                None => channel::reply_state(s, output),
+            };
+        }
+        match placed.output_position.and_then(|position| self.replies.remove(&position)) {
+            Some(reply) => Ok(reply.state),
+            None => channel::reply_without_delivery(s, placed, output),
+        }
     }
 
     fn take(&mut self, s: Session<'_>, id: &EventId) -> Result<StoredEvent, StoreError> {

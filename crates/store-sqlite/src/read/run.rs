@@ -17,7 +17,7 @@ use crate::session::Session;
 const SELECT: &str = "SELECT runs.id, runs.declaration, runs.version, runs.trigger_id, sources.name, runs.sequence,
         runs.conversation, runs.retry, runs.state, runs.reason, runs.attempts, runs.snapshot_id, runs.output_id,
         runs.terminal_id, runs.admitted_ms, runs.ended_ms, runs.ordinal, runs.output_position,
-        runs.terminal_position
+        runs.terminal_position, runs.reply_position
     FROM runs JOIN sources ON sources.id = runs.source";
 
 /// A run, and where the events stand that it left.
@@ -25,6 +25,8 @@ pub(super) struct Placed {
     pub(super) run: RunRow,
     pub(super) output_position: Option<u64>,
     pub(super) terminal_position: Option<u64>,
+    /// Where the receipt of its reply stands, once it was delivered.
+    pub(super) reply_position: Option<u64>,
 }
 
 fn decode(row: &Row<'_>) -> Result<RunRow, StoreError> {
@@ -52,7 +54,12 @@ fn decode_placed(row: &Row<'_>) -> Result<Placed, StoreError> {
         ended_at: fields.time_optional()?,
         ordinal: fields.get()?,
     };
-    Ok(Placed { run, output_position: fields.get()?, terminal_position: fields.get()? })
+    Ok(Placed {
+        run,
+        output_position: fields.get()?,
+        terminal_position: fields.get()?,
+        reply_position: fields.get()?,
+    })
 }
 
 pub(crate) fn run(s: Session<'_>, id: &RunId) -> Result<Option<RunRow>, StoreError> {
