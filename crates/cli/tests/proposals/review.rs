@@ -301,6 +301,7 @@ async fn a_store_of_the_first_version_opens_and_lists_what_its_events_say() {
         .execute_batch(
             "DROP INDEX events_by_root; DROP INDEX events_by_parent;
              ALTER TABLE events DROP COLUMN root_position; ALTER TABLE events DROP COLUMN parent_position;
+             ALTER TABLE runs DROP COLUMN reply_position;
              CREATE INDEX events_by_root ON events (root_id, position);
              CREATE INDEX events_by_parent ON events (parent_id, position) WHERE parent_id IS NOT NULL;",
         )
