@@ -1,7 +1,8 @@
-//! Chores of the workspace: what CI checks, generated references, benches, soaks.
+//! Chores of the workspace: what CI checks, generated references, benches, fuzzing, soaks.
 
 mod bench;
 mod ci;
+mod fuzz;
 mod house;
 mod reference;
 mod soak;
@@ -17,13 +18,15 @@ fn main() -> Result<()> {
         Some("house") => house::check(),
         Some("reference") => reference::run(&rest),
         Some("bench") => bench::run(&rest),
+        Some("fuzz") => fuzz::run(&rest),
         Some("soak") => soak::run(&rest),
         _ => bail!(
-            "cargo xtask ci|house|reference [--check]|bench|soak\n\
+            "cargo xtask ci|house|reference [--check]|bench|fuzz|soak\n\
              ci         everything that CI checks\n\
              house      which room may link which\n\
              reference  write docs/reference from the command line's own definition; --check compares\n\
              bench      print the figures of a release build\n\
+             fuzz       the fuzz targets under libFuzzer: --seconds N of each, --only NAME\n\
              soak       5,000 materializations beside somebody who swaps and saves, and 10,000 updates through a channel at its\n\
              \x20          worst: --rounds N of each of 5 kinds, --updates N, --seed N, --only documents|channel"
         ),

@@ -145,7 +145,7 @@ pub fn load(text: &str) -> Result<Node, YamlError> {
     check_characters(text)?;
     check_directives(text)?;
     let mut parser = Parser::new_from_str(text);
-    let mut builder = Builder::default();
+    let mut builder = Builder { lines: lines_of(text), ..Builder::default() };
     loop {
         match parser.next_event() {
             Some(Ok((event, span))) => {
@@ -157,7 +157,8 @@ pub fn load(text: &str) -> Result<Node, YamlError> {
             }
             Some(Err(error)) => {
                 let marker = error.marker();
-                return Err(refusal(YamlErrorKind::Syntax, position_of(marker.line(), marker.col())));
+                let at = position_of(marker.line().min(builder.lines), marker.col());
+                return Err(refusal(YamlErrorKind::Syntax, at));
             }
             None => break,
         }
@@ -167,6 +168,11 @@ pub fn load(text: &str) -> Result<Node, YamlError> {
 
 fn refusal(kind: YamlErrorKind, position: Position) -> YamlError {
     YamlError { kind, position }
+}
+
+/// Lines as YAML counts them: a carriage return ends one too, alone or before a line feed.
+fn lines_of(text: &str) -> usize {
+    text.matches(['\n', '\r']).count() - text.matches("\r\n").count() + 1
 }
 
 /// A parser's columns begin at 0 on some lines; ours never do.
@@ -225,6 +231,8 @@ enum Items {
 
 #[derive(Default)]
 struct Builder {
+    /// Lines of the text. Where it ends too early, the parser names one behind the last.
+    lines: usize,
     stack: Vec<Open>,
     root: Option<Node>,
     documents: usize,
@@ -233,7 +241,7 @@ struct Builder {
 
 impl Builder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
-        let at = position_of(span.start.line(), span.start.col() + 1);
+        let at = position_of(span.start.line().min(self.lines), span.start.col() + 1);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => {

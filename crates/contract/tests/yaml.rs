@@ -165,6 +165,24 @@ fn what_is_not_yaml_is_refused() {
 }
 
 #[test]
+fn a_refusal_names_a_line_that_the_text_has() {
+    for (text, line) in [
+        ("{\"a\":#", 1),
+        ("{a: [1,\n b", 2),
+        ("{a: [1,\r\n b", 2),
+        ("{a: [1,\r b", 2),
+        ("[a,\n", 2),
+        ("'", 1),
+    ] {
+        let (kind, at) = refused(text);
+        assert_eq!((kind, at), (Kind::Syntax, line), "{text:?}");
+    }
+    assert_eq!(refused("a:\n  - b: &c"), (Kind::Anchor, 2));
+    assert_eq!(refused("a:\n  - b: !c"), (Kind::Tag, 2));
+    assert_eq!(load("a:\n  b:").unwrap().get("a").unwrap().get("b").unwrap().line(), 2);
+}
+
+#[test]
 fn bounds_hold_on_both_sides() {
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     assert!(load(&deep(YAML_DEPTH_MAX)).is_ok());

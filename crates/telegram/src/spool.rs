@@ -5,6 +5,7 @@
 //! more than one commit with the forgetting of its update.
 
 mod event;
+mod foresee;
 mod lane;
 mod photos;
 mod wave;
@@ -32,6 +33,7 @@ use event::{Step, StepError};
 use lane::{Album, Item, Lane, Unit};
 use photos::Photos;
 
+pub use foresee::{Foreseen, foresee};
 pub use photos::{BlobError, Blobs, PhotoPorts};
 
 /// How updates become events.
