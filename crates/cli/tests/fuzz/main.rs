@@ -45,7 +45,7 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 
 /// What a target makes of one input; where it breaks on it, how to try that again.
 fn try_one(name: &str, target: Target, input: &[u8]) -> Result<Seen, String> {
-    catch_unwind(AssertUnwindSafe(|| target(input))).map_err(|_| {
+    catch_unwind(AssertUnwindSafe(|| target(input))).map_err(|_panicked| {
         let hexadecimal = input.iter().fold(String::new(), |mut text, byte| {
             write!(text, "{byte:02x}").unwrap();
             text
