@@ -138,3 +138,47 @@ async fn evidence_that_does_not_hold_is_told_by_link_and_a_focus_has_none() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_proposed_again_says_so_and_what_was_written_is_not_told_as_stale() {
+    let world = two().await;
+    let home = &world.home;
+    let list = home.lines(&["proposal-list"]);
+    let (one, two) = (id(&list[0]).to_owned(), id(&list[1]).to_owned());
+    decide(home, &one, "accept", &[]);
+    let shown = home.run(&["proposal-show", &one]).exit(0).stdout;
+    assert!(!shown.contains("stale"), "{shown}");
+    assert_eq!(show(home, &one)["base"], "stale");
+    let again = home.object(&["proposal-repropose", &two]);
+    assert_eq!(again["state"], "undecided");
+    let again = again["proposal"].as_str().unwrap();
+    let expected = |state: &str| json!({"proposal": again, "state": state});
+    assert_eq!(home.lines(&["proposal-list"])[1]["proposedAgainAs"], expected("undecided"));
+    decide(home, again, "accept", &[]);
+    let row = &home.lines(&["proposal-list"])[1];
+    assert_eq!((&row["state"], &row["proposedAgainAs"]), (&json!("undecided"), &expected("materialized")));
+    assert_eq!(show(home, &two)["proposedAgainAs"], expected("materialized"));
+    let shown = home.run(&["proposal-show", &two]).exit(0).stdout;
+    assert!(shown.contains(&format!("proposed again as {again}, materialized; ")), "{shown}");
+    let list = home.run(&["proposal-list"]).exit(0).stdout;
+    assert!(list.contains(", materialized"), "{list}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_was_edited_and_not_scanned_is_no_current_base() {
+    let world = two().await;
+    let home = &world.home;
+    let base = |home: &Home| home.lines(&["proposal-list"])[0]["base"].clone();
+    let list = home.lines(&["proposal-list"]);
+    assert_eq!(base(home), "current");
+    let memory = home.below("context/memory.md");
+    let text = std::fs::read_to_string(&memory).unwrap();
+    std::fs::write(&memory, format!("{text}- By hand.\n")).unwrap();
+    assert_eq!(base(home), "stale");
+    assert_eq!(show(home, id(&list[0]))["warnings"], json!(["stale-base"]));
+    std::fs::write(&memory, &text).unwrap();
+    assert_eq!(base(home), "current");
+    std::fs::remove_file(&memory).unwrap();
+    assert_eq!(base(home), "stale");
+    assert_eq!(home.events("source.file.version@1").len(), 2, "a look appends nothing");
+}

@@ -176,3 +176,27 @@ async fn corrections_are_held_against_the_answer_as_it_counts_now() {
     }
     assert_eq!((&list[0]["base"], &list[1]["base"]), (&json!("stale"), &json!("current")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_the_document_by_its_repetition_comes_last_and_is_put_away() {
+    let world = suggesting(&["- one", "- two", "- three"]).await;
+    let mut person = Person::consenting(&world.home, &[]);
+    person.sees("+- one");
+    person.presses_and_sees("a", "decided: accept, materialized");
+    person.sees("+- two");
+    person.presses_and_sees("p", "proposed again as evt_");
+    person.sees(", current\r\n");
+    person.presses_and_sees("a", "decided: accept, materialized");
+    person.quits();
+    let written = memory_of(&world.home);
+    let mut person = Person::consenting(&world.home, &[]);
+    person.sees("+- three");
+    person.presses("s");
+    person.sees("again     proposed again as evt_");
+    person.sees("+- two");
+    person.presses_and_sees("p", "hint: it was proposed again, accepted and written");
+    person.presses_and_sees("r", "decided: reject, rejected");
+    person.sees("1 suggestion waits for a word");
+    person.leaves();
+    assert_eq!(memory_of(&world.home), written);
+}

@@ -129,3 +129,33 @@ async fn scan_tells_what_it_found_and_finds_it_once() {
     wait_until("the version of the new file", || world.home.events("source.file.version@1").len() == 3);
     serve.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_lock_silences_nobody_and_status_tells_of_it() {
+    let world = World::start(THOUGHT).await;
+    let serve = world.serve();
+    world.turn("before", 1).await;
+    let told = world.home.object(&["status"]);
+    assert!(told["context"].get("problem").is_none(), "{told}");
+    fs::write(world.home.below("context/.thought.lock"), "garbage").unwrap();
+    let memory = world.home.below("context/memory.md");
+    let text = fs::read_to_string(&memory).unwrap();
+    fs::write(&memory, format!("{text}\n- The plumber comes on Tuesdays.\n")).unwrap();
+    world.turn("after", 2).await;
+    let told = world.home.object(&["status"]);
+    assert_eq!(
+        told["context"],
+        serde_json::json!({"lock": "invalid", "problem": "its evidence is malformed"})
+    );
+    let page = world.home.run(&["status"]).exit(0).stdout;
+    assert!(page.contains("lock       invalid") && page.contains("doctor --clear-lock"), "{page}");
+    // Emptied, the edit is seen.
+    world.home.run(&["doctor", "--clear-lock", "--yes"]).exit(0);
+    world.turn("and then", 3).await;
+    serve.stop();
+    let requests = world.model.requests();
+    let line = "- The plumber comes on Tuesdays.";
+    let seen: Vec<usize> =
+        requests.iter().map(|request| said(request).system.matches(line).count()).collect();
+    assert_eq!(seen, [0, 0, 1]);
+}
