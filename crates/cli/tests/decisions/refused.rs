@@ -305,7 +305,7 @@ async fn a_document_put_back_as_it_was_is_proposed_on_once_it_has_changed_in_any
 async fn a_root_that_holds_too_many_documents_is_told_as_it_is() {
     let (home, id) = three(CHANGE).await;
     for number in 0..300 {
-        std::fs::write(home.below(&format!("context/note-{number}.md")), "x").unwrap();
+        std::fs::write(home.below(format!("context/note-{number}.md")), "x").unwrap();
     }
     let done = decide(&home, &id, "accept", &[]).exit(6);
     let told = done.error()["message"].as_str().unwrap().to_owned();
@@ -319,7 +319,7 @@ async fn a_root_that_holds_too_many_documents_is_told_as_it_is() {
     };
     assert!(checks["checks"].as_array().unwrap().iter().any(is_told), "{checks}");
     for number in 0..300 {
-        std::fs::remove_file(home.below(&format!("context/note-{number}.md"))).unwrap();
+        std::fs::remove_file(home.below(format!("context/note-{number}.md"))).unwrap();
     }
     assert_eq!(home.object(&["proposal-project"])["status"], "materialized");
     assert_eq!(receipts(&home).len(), 1);
