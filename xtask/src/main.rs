@@ -28,7 +28,8 @@ fn main() -> Result<()> {
              bench      print the figures of a release build\n\
              fuzz       the fuzz targets under libFuzzer: --seconds N of each, --only NAME\n\
              soak       5,000 materializations beside somebody who swaps and saves, and 10,000 updates through a channel at its\n\
-             \x20          worst: --rounds N of each of 5 kinds, --updates N, --seed N, --only documents|channel"
+             \x20          worst: --rounds N of each of 5 kinds, --updates N, --seed N, --only documents|channel;\n\
+             \x20          --only simulation --seeds N --seed N: seeds of the simulation"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The long versions of two tests: the materializer's races, and the channel at its worst; more rounds, at a pace of a seed.
+//! The long versions of three tests: the materializer's races, the channel at its worst, and the simulation; more rounds, of a seed.
 
 use std::process::Command;
 
@@ -15,8 +15,11 @@ const ROUNDS_MAX: u64 = 2_000;
 const UPDATES: u64 = 10_000;
 const BURST: u64 = 2_000;
 
+/// Seeds of the simulation.
+const SEEDS: u64 = 10_000;
+
 /// Runs both: `--rounds N` of each kind of meddling, `--updates N`, `--seed N` for the pace. With `--only documents` or
-/// `--only channel`, one of them.
+/// `--only channel`, one of them; with `--only simulation`, `--seeds N` of the simulation from `--seed N` on.
 ///
 /// # Errors
 /// When a round lost a byte, a message was lost or doubled, or an argument is none.
@@ -27,7 +30,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         None => documents(arguments).and_then(|()| channel(arguments)),
         Some("documents") => documents(arguments),
         Some("channel") => channel(arguments),
-        Some(_) => bail!("--only is documents or channel"),
+        Some("simulation") => simulation(arguments),
+        Some(_) => bail!("--only is documents, channel or simulation"),
     }
 }
 
@@ -65,6 +69,33 @@ fn channel(arguments: &[String]) -> Result<()> {
         println!(
             "{updates} updates and a burst of {BURST} in {seconds} s, seed {seed}: none lost, none doubled"
         );
+    }
+    Ok(())
+}
+
+fn simulation(arguments: &[String]) -> Result<()> {
+    let seeds = number(arguments, "--seeds")?.unwrap_or(SEEDS);
+    let seed = number(arguments, "--seed")?.unwrap_or(1);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a chore starts cargo; the product starts nothing this way"
+    )]
+    let mut command = Command::new(cargo);
+    command
+        .args(["test", "--package", "thought", "--test", "simulation", "--", "--nocapture", "whatever_"])
+        .env("THOUGHT_SIMULATION_SEEDS", seeds.to_string())
+        .env("THOUGHT_SIMULATION_SEED", seed.to_string());
+    let began = std::time::Instant::now();
+    if !command.status().context("start the soak")?.success() {
+        bail!(
+            "a seed of the {seeds} from {seed} failed, or nothing came about of what must; both are named above"
+        );
+    }
+    let seconds = began.elapsed().as_secs();
+    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
+    {
+        println!("{seeds} seeds from {seed} in {seconds} s: what must hold held after every step");
     }
     Ok(())
 }

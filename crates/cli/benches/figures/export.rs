@@ -111,8 +111,10 @@ fn bare_read(database: &Path, judgments: i64) -> Result<Duration> {
     let mut event = connection.prepare("SELECT * FROM events WHERE id = ?1")?;
     let mut children = connection.prepare("SELECT * FROM events WHERE parent_id = ?1")?;
     let mut of_output = connection.prepare("SELECT * FROM runs WHERE output_id = ?1")?;
-    let mut attempts = connection.prepare("SELECT * FROM attempts WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1)")?;
-    let mut snapshot = connection.prepare("SELECT * FROM snapshots WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1)")?;
+    let mut attempts = connection
+        .prepare("SELECT * FROM attempts WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1)")?;
+    let mut snapshot = connection
+        .prepare("SELECT * FROM snapshots WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1)")?;
     let (mut after, mut seen) = (0_i64, 0_i64);
     loop {
         let rows: Vec<(i64, String, String, Vec<u8>)> = page

@@ -106,8 +106,7 @@ fn measure(below: &Path, turns: usize) -> Result<Measured> {
         whole.push_ms(turn.receipt.at - turn.pushed.at);
     }
     let stages = stages(&observer, &seen, &arrivals)?;
-    let sql =
-        "SELECT length(bytes) FROM snapshots WHERE run_ordinal = (SELECT max(ordinal) FROM runs)";
+    let sql = "SELECT length(bytes) FROM snapshots WHERE run_ordinal = (SELECT max(ordinal) FROM runs)";
     let snapshot_bytes = observer.0.query_row(sql, [], |row| row.get::<_, f64>(0))?;
     Ok(Measured { whole, stages, model, send, commit, start, scheduled, snapshot_bytes, place, servers })
 }

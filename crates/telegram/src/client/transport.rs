@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thought_store::BoxFuture;
 use zeroize::Zeroizing;
 
 use super::config::{ApiRoot, BotToken, ClientConfig, ConfigError};
@@ -22,28 +24,37 @@ pub(super) struct Bound {
     pub(super) timeout: Duration,
 }
 
-pub(super) struct Transport {
-    root: ApiRoot,
-    token: BotToken,
-    /// A connection of its own for every call: one that was kept may have died, and would be tried again unasked.
-    once: Client,
-    /// For polling alone, where a second try does no harm, the connection is kept.
-    polling: Client,
+/// Whoever carries a call in the network's stead: a simulation of the channel, with faults of its own choosing. Production
+/// hands none in.
+pub trait Carrier: Send + Sync + 'static {
+    /// Status and whole body of the answer to a method's JSON.
+    ///
+    /// # Errors
+    /// What a call comes to that has no complete answer: [`ClientError::Unreachable`], [`ClientError::Uncertain`].
+    fn carry(
+        &self,
+        method: &'static str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(u16, Vec<u8>), ClientError>>;
+}
+
+pub(super) enum Transport {
+    Http(Box<Http>),
+    Carried(Arc<dyn Carrier>),
 }
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport").field("token", &self.token).finish_non_exhaustive()
+        match self {
+            Self::Http(http) => http.fmt(f),
+            Self::Carried(_) => f.write_str("Carried"),
+        }
     }
 }
 
 impl Transport {
     pub(super) fn new(config: ClientConfig) -> Result<Self, ConfigError> {
-        let root = ApiRoot::parse(&config.api_url)?;
-        install_provider();
-        let once = client(&root, config.timeouts.connect(), 0)?;
-        let polling = client(&root, config.timeouts.connect(), 1)?;
-        Ok(Self { root, token: config.token, once, polling })
+        Ok(Self::Http(Box::new(Http::new(config)?)))
     }
 
     pub(super) async fn call<T: DeserializeOwned>(
@@ -52,7 +63,10 @@ impl Transport {
         body: &impl Serialize,
         bound: Bound,
     ) -> Result<T, ClientError> {
-        self.post(&self.once, method, body, bound).await
+        match self {
+            Self::Http(http) => http.post(&http.once, method, body, bound).await,
+            Self::Carried(carrier) => carried(&**carrier, method, body, bound).await,
+        }
     }
 
     pub(super) async fn poll<T: DeserializeOwned>(
@@ -61,7 +75,86 @@ impl Transport {
         body: &impl Serialize,
         bound: Bound,
     ) -> Result<T, ClientError> {
-        self.post(&self.polling, method, body, bound).await
+        match self {
+            Self::Http(http) => http.post(&http.polling, method, body, bound).await,
+            Self::Carried(carrier) => carried(&**carrier, method, body, bound).await,
+        }
+    }
+
+    /// See [`Http::beginning`]. Who carries calls has no answers beyond their bound.
+    pub(super) async fn beginning(
+        &self,
+        method: &'static str,
+        body: &impl Serialize,
+        bound: Bound,
+        kept_max: usize,
+    ) -> Result<Option<Vec<u8>>, ClientError> {
+        match self {
+            Self::Http(http) => http.beginning(method, body, bound, kept_max).await,
+            Self::Carried(_) => Ok(None),
+        }
+    }
+
+    /// See [`Http::download`]. Who carries calls keeps no files.
+    pub(super) async fn download(&self, path: &str, bound: Bound) -> Result<Vec<u8>, ClientError> {
+        match self {
+            Self::Http(http) => http.download(path, bound).await,
+            Self::Carried(_) => Err(ClientError::BadRequest { code: 404 }),
+        }
+    }
+}
+
+/// A call that is carried, within the same bounds as one over the network.
+async fn carried<T: DeserializeOwned>(
+    carrier: &dyn Carrier,
+    method: &'static str,
+    body: &impl Serialize,
+    bound: Bound,
+) -> Result<T, ClientError> {
+    let body = encode(body)?;
+    match tokio::time::timeout(bound.timeout, carrier.carry(method, body)).await {
+        Ok(Ok((status, body))) => match StatusCode::from_u16(status) {
+            Ok(status) if body.len() > bound.bytes_max => {
+                read(status, Err(ClientError::TooLarge { bytes_max: bound.bytes_max }))
+            }
+            Ok(status) => read(status, Ok(body)),
+            Err(_no_status) => Err(ClientError::Malformed),
+        },
+        Ok(Err(error)) => Err(error),
+        Err(_too_late) => Err(ClientError::Uncertain),
+    }
+}
+
+/// Our own bodies always serialize; should one not, nothing was written.
+fn encode(body: &impl Serialize) -> Result<Vec<u8>, ClientError> {
+    match serde_json::to_vec(body) {
+        Ok(body) => Ok(body),
+        Err(_no_json) => Err(ClientError::BadRequest { code: 0 }),
+    }
+}
+
+pub(super) struct Http {
+    root: ApiRoot,
+    token: BotToken,
+    /// A connection of its own for every call: one that was kept may have died, and would be tried again unasked.
+    once: Client,
+    /// For polling alone, where a second try does no harm, the connection is kept.
+    polling: Client,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    fn new(config: ClientConfig) -> Result<Self, ConfigError> {
+        let root = ApiRoot::parse(&config.api_url)?;
+        install_provider();
+        let once = client(&root, config.timeouts.connect(), 0)?;
+        let polling = client(&root, config.timeouts.connect(), 1)?;
+        Ok(Self { root, token: config.token, once, polling })
     }
 
     async fn post<T: DeserializeOwned>(
@@ -77,7 +170,7 @@ impl Transport {
     }
 
     /// The first `kept_max` bytes of a successful answer that is beyond its bound; nothing of one that is not.
-    pub(super) async fn beginning(
+    async fn beginning(
         &self,
         method: &'static str,
         body: &impl Serialize,
@@ -113,8 +206,7 @@ impl Transport {
         body: &impl Serialize,
         bound: Bound,
     ) -> Result<RequestBuilder, ClientError> {
-        // Our own bodies always serialize; should one not, nothing was written.
-        let Ok(body) = serde_json::to_vec(body) else { return Err(ClientError::BadRequest { code: 0 }) };
+        let body = encode(body)?;
         let url = Zeroizing::new(format!("{}/bot{}/{method}", self.root.url, self.token.expose()));
         Ok(client
             .post(url.as_str())
@@ -124,7 +216,7 @@ impl Transport {
     }
 
     /// The bytes of a file.
-    pub(super) async fn download(&self, path: &str, bound: Bound) -> Result<Vec<u8>, ClientError> {
+    async fn download(&self, path: &str, bound: Bound) -> Result<Vec<u8>, ClientError> {
         if !is_plain_path(path) {
             return Err(ClientError::Malformed);
         }
