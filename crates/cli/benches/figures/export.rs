@@ -109,8 +109,11 @@ fn bare_read(database: &Path, judgments: i64) -> Result<Duration> {
     )?;
     let mut target = connection.prepare("SELECT output FROM judgments WHERE position = ?1")?;
     let mut event = connection.prepare("SELECT * FROM events WHERE id = ?1")?;
-    let mut children = connection.prepare("SELECT * FROM events WHERE parent_id = ?1")?;
-    let mut of_output = connection.prepare("SELECT * FROM runs WHERE output_id = ?1")?;
+    let mut children = connection.prepare(
+        "SELECT * FROM events WHERE parent_position = (SELECT position FROM events WHERE id = ?1)",
+    )?;
+    let mut of_output = connection
+        .prepare("SELECT * FROM runs WHERE output_position = (SELECT position FROM events WHERE id = ?1)")?;
     let mut attempts = connection
         .prepare("SELECT * FROM attempts WHERE run_ordinal = (SELECT ordinal FROM runs WHERE id = ?1)")?;
     let mut snapshot = connection
