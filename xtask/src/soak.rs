@@ -38,65 +38,25 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 fn channel(arguments: &[String]) -> Result<()> {
     let updates = number(arguments, "--updates")?.unwrap_or(UPDATES);
     let seed = number(arguments, "--seed")?.unwrap_or(4_242);
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a chore starts cargo; the product starts nothing this way"
-    )]
-    let mut command = Command::new(cargo);
-    command
-        .args([
-            "test",
-            "--package",
-            "thought",
-            "--test",
-            "channel",
-            "--",
-            "--nocapture",
-            "--test-threads=1",
-            "soak::",
-        ])
-        .env("THOUGHT_SOAK_UPDATES", updates.to_string())
-        .env("THOUGHT_SOAK_BURST", BURST.to_string())
-        .env("THOUGHT_SOAK_SEED", seed.to_string());
-    let began = std::time::Instant::now();
-    if !command.status().context("start the soak")?.success() {
-        bail!("the soak of seed {seed} failed");
-    }
-    let seconds = began.elapsed().as_secs();
-    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
-    {
-        println!(
-            "{updates} updates and a burst of {BURST} in {seconds} s, seed {seed}: none lost, none doubled"
-        );
-    }
+    let test = ["thought", "--test", "channel", "--", "--nocapture", "--test-threads=1", "soak::"];
+    let asked =
+        [("THOUGHT_SOAK_UPDATES", updates), ("THOUGHT_SOAK_BURST", BURST), ("THOUGHT_SOAK_SEED", seed)];
+    let seconds = long(&test, &asked).with_context(|| format!("the soak of seed {seed} failed"))?;
+    tell(&format!(
+        "{updates} updates and a burst of {BURST} in {seconds} s, seed {seed}: none lost, none doubled"
+    ));
     Ok(())
 }
 
 fn simulation(arguments: &[String]) -> Result<()> {
     let seeds = number(arguments, "--seeds")?.unwrap_or(SEEDS);
     let seed = number(arguments, "--seed")?.unwrap_or(1);
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a chore starts cargo; the product starts nothing this way"
-    )]
-    let mut command = Command::new(cargo);
-    command
-        .args(["test", "--package", "thought", "--test", "simulation", "--", "--nocapture", "whatever_"])
-        .env("THOUGHT_SIMULATION_SEEDS", seeds.to_string())
-        .env("THOUGHT_SIMULATION_SEED", seed.to_string());
-    let began = std::time::Instant::now();
-    if !command.status().context("start the soak")?.success() {
-        bail!(
-            "a seed of the {seeds} from {seed} failed, or nothing came about of what must; both are named above"
-        );
-    }
-    let seconds = began.elapsed().as_secs();
-    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
-    {
-        println!("{seeds} seeds from {seed} in {seconds} s: what must hold held after every step");
-    }
+    let test = ["thought", "--test", "simulation", "--", "--nocapture", "whatever_"];
+    let asked = [("THOUGHT_SIMULATION_SEEDS", seeds), ("THOUGHT_SIMULATION_SEED", seed)];
+    let seconds = long(&test, &asked).with_context(|| {
+        format!("a seed of the {seeds} from {seed} failed, or nothing came about of what must; both are named above")
+    })?;
+    tell(&format!("{seeds} seeds from {seed} in {seconds} s: what must hold held after every step"));
     Ok(())
 }
 
@@ -106,30 +66,45 @@ fn documents(arguments: &[String]) -> Result<()> {
     if !(1..=ROUNDS_MAX).contains(&rounds) {
         bail!("--rounds is from 1 to {ROUNDS_MAX}");
     }
+    let test = [
+        "thought-authority",
+        "--test",
+        "word",
+        "--",
+        "--nocapture",
+        "--exact",
+        "races::swaps_of_the_file_and_the_root_for_links_let_no_byte_outside",
+        "races::swaps_of_a_folder_on_the_way_to_the_root_let_no_byte_outside",
+        "races::no_save_of_an_editor_is_lost_beside_two_hundred_materializations",
+    ];
+    let asked = [("THOUGHT_SOAK_ROUNDS", rounds), ("THOUGHT_SOAK_SEED", seed)];
+    let seconds = long(&test, &asked).with_context(|| format!("the soak of seed {seed} failed"))?;
+    let count = rounds * KINDS;
+    tell(&format!("{count} materializations in {seconds} s, seed {seed}: no byte outside, no save lost"));
+    Ok(())
+}
+
+/// Runs the long version of a test of this package; answers the seconds that it took.
+fn long(package_and_test: &[&str], asked: &[(&str, u64)]) -> Result<u64> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     #[expect(
         clippy::disallowed_methods,
         reason = "a chore starts cargo; the product starts nothing this way"
     )]
     let mut command = Command::new(cargo);
-    command
-        .args(["test", "--package", "thought-authority", "--test", "word", "--", "--nocapture"])
-        .args(["--exact", "races::swaps_of_the_file_and_the_root_for_links_let_no_byte_outside"])
-        .args(["races::swaps_of_a_folder_on_the_way_to_the_root_let_no_byte_outside"])
-        .args(["races::no_save_of_an_editor_is_lost_beside_two_hundred_materializations"])
-        .env("THOUGHT_SOAK_ROUNDS", rounds.to_string())
-        .env("THOUGHT_SOAK_SEED", seed.to_string());
+    command.args(["test", "--package"]).args(package_and_test);
+    command.envs(asked.iter().map(|(name, value)| (*name, value.to_string())));
     let began = std::time::Instant::now();
-    let status = command.status().context("start the soak")?;
-    if !status.success() {
-        bail!("the soak of seed {seed} failed");
+    if command.status().context("start the tests")?.success() {
+        Ok(began.elapsed().as_secs())
+    } else {
+        bail!("the tests did not pass")
     }
-    let (count, seconds) = (rounds * KINDS, began.elapsed().as_secs());
-    #[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
-    {
-        println!("{count} materializations in {seconds} s, seed {seed}: no byte outside, no save lost");
-    }
-    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the figure is what the chore is for")]
+fn tell(figure: &str) {
+    println!("{figure}");
 }
 
 /// The number behind a name.
