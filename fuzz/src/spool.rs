@@ -44,10 +44,13 @@ pub fn read(data: &[u8]) -> Seen {
         assert_eq!(seen.into_iter().collect::<BTreeSet<_>>().len(), rows.len());
         assert!(units.iter().all(|unit| unit.updates.is_sorted()));
         is_dark(&units);
-        units.iter().filter_map(drafted).for_each(reads_back);
-        events += units.iter().filter_map(drafted).count();
+        units.iter().flat_map(drafted).for_each(reads_back);
+        events += units.iter().flat_map(drafted).count();
         let ids = |units: &[Foreseen]| -> Vec<_> {
-            units.iter().map(|unit| drafted(unit).map(Draft::id).cloned()).collect()
+            units
+                .iter()
+                .map(|unit| drafted(unit).iter().map(Draft::id).cloned().collect::<Vec<_>>())
+                .collect()
         };
         assert_eq!(ids(&look()), ids(&units));
     }
@@ -61,8 +64,8 @@ fn image(update: i64) -> Option<Image> {
     (update % 2 == 1).then_some(Image { blob_sha256, media_type, byte_count: 8, width: 1, height: 2 })
 }
 
-fn drafted(unit: &Foreseen) -> Option<&Draft> {
-    unit.becomes.as_ref().ok()?.as_ref()
+fn drafted(unit: &Foreseen) -> &[Draft] {
+    unit.becomes.as_deref().unwrap_or_default()
 }
 
 fn reads_back(draft: &Draft) {

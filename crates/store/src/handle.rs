@@ -156,7 +156,7 @@ impl Writer {
         self.engine.commit(Commit { at: self.clock.0.now(), ops }).await
     }
 
-    /// The commit of ops that hold exactly one append, and what that append came to.
+    /// The commit of ops that hold an append, and what the first one came to.
     async fn commit_one(&self, ops: Vec<Op>) -> Result<Appended, StoreError> {
         let committed = self.commit(ops).await?;
         committed.appended.into_iter().next().ok_or(StoreError::Engine {

@@ -131,6 +131,8 @@ pub enum Admission {
         origin: Origin,
         /// The kind, as a name.
         kind: &'static str,
+        /// The caption of a part of an album, which is read where other parts are.
+        caption: Option<Sensitive<String>>,
         /// The album this is a part of.
         media_group_id: Option<String>,
     },
@@ -210,8 +212,15 @@ fn content(message: &Message, user_id: UserId, policy: &Policy) -> Admission {
     }
     let origin = origin(message, user_id, policy);
     let media_group_id = message.media_group_id.clone().filter(|id| id.len() <= OPAQUE_ID_BYTES_MAX);
-    let unsupported = |kind| Admission::Unsupported { origin, kind, media_group_id: media_group_id.clone() };
-    // A caption under something that is not read would be answered without knowing what it is about.
+    let caption = message.caption.as_deref().filter(|text| !text.trim().is_empty() && is_readable(text));
+    let caption = caption.filter(|_| media_group_id.is_some());
+    let unsupported = |kind| Admission::Unsupported {
+        origin,
+        kind,
+        caption: caption.map(|text| Sensitive::new(text.to_owned())),
+        media_group_id: media_group_id.clone(),
+    };
+    // Alone, a caption under something that is not read would be answered without knowing what it is about.
     if let Some(kind) = message.other.kind() {
         return unsupported(kind);
     }

@@ -1,4 +1,4 @@
-//! What bytes that claim to be a picture are: told by how they begin, never by a name or by what a server said.
+//! What bytes that claim to be a picture are: told by their own headers, never by a name or by what a server said.
 //!
 //! Pure. It reads headers and decodes nothing, so that bytes from outside meet no decoder on this side of the jail.
 
@@ -9,8 +9,8 @@ use crate::limits::PICTURE_SIDE_PIXELS_MAX;
 pub struct Picture {
     /// `image/jpeg`, `image/png`, `image/webp` or `image/gif`.
     pub media_type: &'static str,
-    /// Width and height in pixels, where the header says them.
-    pub pixels: Option<(u32, u32)>,
+    /// Width and height in pixels, as the header says.
+    pub pixels: (u32, u32),
 }
 
 /// Bytes that are no picture that is taken.
@@ -19,6 +19,9 @@ pub enum NoPicture {
     /// They begin like none of the four kinds.
     #[error("look at a picture: its bytes are of no kind that is taken")]
     Kind,
+    /// They begin like one, and have no header that says its sides.
+    #[error("look at a picture: it has no whole header")]
+    Header,
     /// It has no pixels, or a side beyond [`PICTURE_SIDE_PIXELS_MAX`].
     #[error("look at a picture: its sides are out of bounds")]
     Sides,
@@ -29,25 +32,26 @@ pub enum NoPicture {
 /// # Errors
 /// [`NoPicture`].
 pub fn look(bytes: &[u8]) -> Result<Picture, NoPicture> {
-    let picture = if bytes.starts_with(b"\xff\xd8\xff") {
-        Picture { media_type: "image/jpeg", pixels: jpeg(bytes) }
+    let (media_type, pixels) = if bytes.starts_with(b"\xff\xd8\xff") {
+        ("image/jpeg", jpeg(bytes))
     } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Picture { media_type: "image/png", pixels: png(bytes) }
+        ("image/png", png(bytes))
     } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        Picture { media_type: "image/gif", pixels: gif(bytes) }
+        ("image/gif", gif(bytes))
     } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        Picture { media_type: "image/webp", pixels: webp(bytes) }
+        ("image/webp", webp(bytes))
     } else {
         return Err(NoPicture::Kind);
     };
-    match picture.pixels {
-        Some((width, height)) if !are_sides(width, height) => Err(NoPicture::Sides),
-        _ => Ok(picture),
+    let (width, height) = pixels.ok_or(NoPicture::Header)?;
+    if !are_sides(width, height) {
+        return Err(NoPicture::Sides);
     }
+    Ok(Picture { media_type, pixels: (width, height) })
 }
 
 /// Whether these can be the sides of a picture that is taken.
-pub fn are_sides(width: u32, height: u32) -> bool {
+fn are_sides(width: u32, height: u32) -> bool {
     let side = 1..=PICTURE_SIDE_PIXELS_MAX;
     side.contains(&width) && side.contains(&height)
 }
@@ -127,7 +131,7 @@ mod tests {
     use super::*;
 
     /// Media type and sides.
-    type Seen = (&'static str, Option<(u32, u32)>);
+    type Seen = (&'static str, (u32, u32));
 
     fn of(bytes: &[u8]) -> Result<Seen, NoPicture> {
         look(bytes).map(|picture| (picture.media_type, picture.pixels))
@@ -146,17 +150,17 @@ mod tests {
     #[test]
     fn each_kind_is_told_by_its_bytes_and_measured_by_its_header() {
         let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xdb\0\x03x\xff\xff\xc2\0\x11\x08\x03\xc0\x05\0\x03";
-        assert_eq!(of(jpeg), Ok(("image/jpeg", Some((1280, 960)))));
-        assert_eq!(of(&png_of(7, 9)), Ok(("image/png", Some((7, 9)))));
-        assert_eq!(of(b"GIF89a\x01\x02\x03\0rest"), Ok(("image/gif", Some((513, 3)))));
+        assert_eq!(of(jpeg), Ok(("image/jpeg", (1280, 960))));
+        assert_eq!(of(&png_of(7, 9)), Ok(("image/png", (7, 9))));
+        assert_eq!(of(b"GIF89a\x01\x02\x03\0rest"), Ok(("image/gif", (513, 3))));
         let webp = |kind: &[u8], rest: &[u8]| [b"RIFF\0\0\0\0WEBP", kind, b"\0\0\0\0", rest].concat();
         let extended = webp(b"VP8X", b"\0\0\0\0\xff\x01\0\x0f\0\0");
-        assert_eq!(of(&extended), Ok(("image/webp", Some((512, 16)))));
+        assert_eq!(of(&extended), Ok(("image/webp", (512, 16))));
         let lossy = webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x40\x01\xf0\x40");
-        assert_eq!(of(&lossy), Ok(("image/webp", Some((320, 240)))));
+        assert_eq!(of(&lossy), Ok(("image/webp", (320, 240))));
         // 14 bits of width less one, then 14 of height less one.
         let lossless = webp(b"VP8L", &[&[0x2f][..], &(99_u32 | 49 << 14).to_le_bytes()].concat());
-        assert_eq!(of(&lossless), Ok(("image/webp", Some((100, 50)))));
+        assert_eq!(of(&lossless), Ok(("image/webp", (100, 50))));
     }
 
     #[test]
@@ -180,14 +184,27 @@ mod tests {
     fn headers_that_break_off_anywhere_are_no_trouble() {
         let whole = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\x03\xc0\x05\0\x03";
         for end in 3..whole.len() {
-            let measured = of(&whole[..end]).unwrap().1;
-            assert_eq!(measured.is_some(), end >= 17, "{end}");
+            let seen = of(&whole[..end]);
+            assert_eq!(
+                seen,
+                if end >= 17 { Ok(("image/jpeg", (1280, 960))) } else { Err(NoPicture::Header) },
+                "{end}"
+            );
         }
         for kind in ["VP8X", "VP8L", "VP8 ", "ABCD"] {
             let start = format!("RIFF\0\0\0\0WEBP{kind}");
-            assert_eq!(of(start.as_bytes()), Ok(("image/webp", None)));
+            assert_eq!(of(start.as_bytes()), Err(NoPicture::Header));
         }
-        assert_eq!(of(b"\x89PNG\r\n\x1a\n").unwrap().1, None);
-        assert_eq!(of(b"\xff\xd8\xff\xe0\0\0").unwrap().1, None);
+        // A picture that ends, or begins with its data, before any frame; a segment shorter than its own length.
+        for bytes in [
+            &b"\x89PNG\r\n\x1a\n"[..],
+            b"GIF89a\x01\0\x01",
+            b"\xff\xd8\xff",
+            b"\xff\xd8\xff\xd9",
+            b"\xff\xd8\xff\xda\0\x02\xff\xc0\0\x11\x08\x03\xc0\x05\0\x03",
+            b"\xff\xd8\xff\xe0\0\0",
+        ] {
+            assert_eq!(of(bytes), Err(NoPicture::Header));
+        }
     }
 }

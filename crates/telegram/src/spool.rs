@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thought_contract::draft::{self, DraftError};
-use thought_contract::payload::Incident;
+use thought_contract::payload::{Incident, TelegramMessage};
 use thought_contract::time::Clock;
 use thought_store::handle::{Incidents, Reader, TelegramIngress};
 use thought_store::{StoreError, Topics};
@@ -353,27 +353,53 @@ impl Spooler {
         }
     }
 
-    /// One unit becomes what it becomes, in one commit.
+    /// One unit becomes what it becomes, in one commit. What came too late for its album becomes a message of its own: the
+    /// album is an event by now, and events do not change.
     async fn settle(&self, unit: &Unit, photos: &Photos) -> Result<(), Fault> {
+        let SpoolPorts { ingress, clock, .. } = &self.ports;
+        let step =
+            |unit: &Unit| event::step(unit, photos, ingress.source(), self.options.switches, clock.now());
+        let whole = step(unit)?;
+        let Some(album) = self.album_before(unit, &whole).await? else {
+            return self.carry_out(&unit.updates(), whole).await;
+        };
+        for part in unit.parts() {
+            let alone = if event::holds(&album, &part, photos) { Step::Forget } else { step(&part)? };
+            self.carry_out(&part.updates(), alone).await?;
+        }
+        Ok(())
+    }
+
+    /// The event that the album of this unit has become already, where it has.
+    async fn album_before(&self, unit: &Unit, step: &Step) -> Result<Option<TelegramMessage>, Fault> {
+        let (Step::Event(draft, _), true) = (step, unit.is_album()) else { return Ok(None) };
+        let Some(known) = self.ports.reader.event(draft.id().clone()).await? else { return Ok(None) };
+        // One that does not read back has its fault told by whoever answers it; its parts are not heard twice.
+        Ok(known.payload::<TelegramMessage>().ok())
+    }
+
+    async fn carry_out(&self, updates: &[i64], step: Step) -> Result<(), Fault> {
         let SpoolPorts { ingress, incidents, clock, .. } = &self.ports;
-        let updates = unit.updates();
-        match event::step(unit, photos, ingress.source(), self.options.switches, clock.now())? {
-            Step::Event(draft) => {
-                let appended = ingress.admit(&updates, *draft).await?;
+        match step {
+            Step::Event(draft, notice) => {
+                let appended = match notice {
+                    Some(notice) => ingress.admit_in_part(updates, *draft, *notice).await?,
+                    None => ingress.admit(updates, *draft).await?,
+                };
                 tracing::debug!(event = %appended.id, novelty = ?appended.novelty, "an update became an event");
             }
             Step::Refuse(chat) => {
                 ingress.spool(Vec::new(), vec![chat]).await?;
-                ingress.forget(&updates).await?;
+                ingress.forget(updates).await?;
             }
             Step::Migrated { from, to } => {
                 let incident =
                     Incident { kind: "chat-migrated".to_owned(), subject: format!("{from}:{to}"), count: 1 };
                 incidents.record(draft::incident(incidents.role(), &incident, clock.now())?).await?;
-                ingress.forget(&updates).await?;
+                ingress.forget(updates).await?;
                 tracing::warn!(%from, %to, "a group became another chat, which has to be allowed anew");
             }
-            Step::Forget => ingress.forget(&updates).await?,
+            Step::Forget => ingress.forget(updates).await?,
         }
         Ok(())
     }

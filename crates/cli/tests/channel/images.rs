@@ -102,6 +102,61 @@ async fn report_31_an_album_with_two_captions_is_one_turn_with_three_images_in_b
     }
 }
 
+/// The parts of an album that arrive together.
+fn parts(world: &World, album: &str, parts: Vec<(PhotoSpec, Option<&str>)>) {
+    world.bot.push_album(&ChatSpec::private(CHAT), &UserSpec::person(CHAT), album, parts);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_that_comes_too_late_for_its_album_is_a_turn_of_its_own_and_one_that_comes_twice_is_none() {
+    let world = World::start(THOUGHT).await;
+    let serve = world.serve();
+    let pictures = ["a", "b", "c"].map(|mark| png(40, 30, mark));
+    let single = |at: usize| PhotoSpec::single(pictures[at].clone());
+    parts(&world, "album", vec![(single(0), Some("the first")), (single(1), None)]);
+    world.home.wait_for_deliveries("reply", 1);
+    // Late, with and without words, and beside them one that is in the album already.
+    parts(&world, "album", vec![(single(2), None), (single(1), None), (single(2), Some("the third"))]);
+    world.home.wait_for_deliveries("reply", 3);
+    world.turn("that was all", 4).await;
+    serve.stop();
+    let requests = world.model.requests();
+    let seen: Vec<_> = requests.iter().map(shown).map(|(images, text)| (images.len(), text)).collect();
+    let wanted = [(2, "the first"), (1, ""), (1, "the third"), (0, "that was all")];
+    assert_eq!(seen, wanted.map(|(images, text)| (images, text.to_owned())));
+    let messages = world.home.events("source.telegram.message@1");
+    let names: Vec<_> = messages.iter().map(|message| message["payload"]["mediaGroupId"].clone()).collect();
+    assert_eq!(names, [json!("album"), Value::Null, Value::Null, Value::Null]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_album_with_a_video_the_photos_and_every_caption_are_a_turn_and_one_notice_tells_of_the_rest() {
+    let world = World::start(THOUGHT).await;
+    let serve = world.serve();
+    let (chat, person) = (ChatSpec::private(CHAT), UserSpec::person(CHAT));
+    let film = |caption: Option<&str>| {
+        let mut film = MessageSpec::bare(chat.clone(), Some(person.clone())).with("video", json!({}));
+        film.media_group_id = Some("mixed".to_owned());
+        match caption {
+            Some(caption) => film.with("caption", json!(caption)),
+            None => film,
+        }
+    };
+    world.bot.push(&film(Some("both from the trip")));
+    parts(&world, "mixed", vec![(PhotoSpec::single(png(4, 3, "x")), None)]);
+    world.bot.push(&film(None));
+    world.home.wait_for_deliveries("reply", 1);
+    world.home.wait_for_deliveries("notice:unsupported-kind", 1);
+    // One more that comes late is told of already.
+    world.bot.push(&film(None));
+    world.turn("and now?", 2).await;
+    serve.stop();
+    let (images, text) = shown(&world.model.requests()[0]);
+    assert_eq!((images.len(), text.as_str()), (1, "both from the trip"));
+    assert_eq!(world.home.deliveries("notice:unsupported-kind").len(), 1);
+    assert_eq!(world.home.events("source.telegram.message@1").len(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_photo_without_words_is_a_turn_and_its_address_and_token_stand_nowhere() {
     let world = World::start(THOUGHT).await;
@@ -140,14 +195,15 @@ async fn what_claims_to_be_a_photo_and_is_none_gets_the_fixed_notice_and_no_turn
     let sizes = vec![PhotoSize { bytes: vec![0; 5 * 1024 * 1024 + 1], width: 3_000, height: 3_000 }];
     photo(&world, PhotoSpec { sizes }, Some("too large"));
     photo(&world, PhotoSpec::single(b"<html>no photo</html>".to_vec()), Some("what is this?"));
-    world.home.wait_for_deliveries("notice:unsupported-kind", 2);
+    photo(&world, PhotoSpec::single(b"\xff\xd8\xff".to_vec()), Some("and this?"));
+    world.home.wait_for_deliveries("notice:unsupported-kind", 3);
     world.bot.fail("file", Failure::Refused { code: 404, description: "Not Found".to_owned() });
     photo(&world, PhotoSpec::single(png(4, 3, "gone")), Some("gone"));
-    world.home.wait_for_deliveries("notice:unsupported-kind", 3);
+    world.home.wait_for_deliveries("notice:unsupported-kind", 4);
     world.turn("only words", 1).await;
     serve.stop();
     let texts: Vec<_> = world.bot.sent().into_iter().map(|sent| sent.text).collect();
-    assert_eq!(texts[..3], ["I can't read that kind of message yet."; 3]);
+    assert_eq!(texts[..4], ["I can't read that kind of message yet."; 4]);
     assert_eq!(world.model.request_count(), 1);
     assert_eq!(world.home.events("source.telegram.message@1").len(), 1);
 }

@@ -75,14 +75,36 @@ impl TelegramIngress {
     /// # Errors
     /// [`StoreError::Role`] for any other draft; any failure of the commit.
     pub async fn admit(&self, updates: &[i64], draft: Draft) -> Result<Appended, StoreError> {
-        if draft.event_type() == EventType::NoticeRequested {
-            own(&draft, &self.notices, &[EventType::NoticeRequested])?;
-        } else {
-            own(&draft, &self.source, &[EventType::TelegramMessage, EventType::TelegramCommand])?;
-        }
-        let mut ops = vec![Op::Append(Box::new(draft))];
-        ops.extend(self.deletions(updates));
+        let ops = self.admission(updates, [draft])?;
         self.writer.commit_one(ops).await
+    }
+
+    /// As [`Self::admit`], with the request of a notice beside the event: of an album, part was read and part was not.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub async fn admit_in_part(
+        &self,
+        updates: &[i64],
+        draft: Draft,
+        notice: Draft,
+    ) -> Result<Appended, StoreError> {
+        let ops = self.admission(updates, [draft, notice])?;
+        self.writer.commit_one(ops).await
+    }
+
+    fn admission<const N: usize>(&self, updates: &[i64], drafts: [Draft; N]) -> Result<Vec<Op>, StoreError> {
+        let mut ops = Vec::with_capacity(N + updates.len());
+        for draft in drafts {
+            if draft.event_type() == EventType::NoticeRequested {
+                own(&draft, &self.notices, &[EventType::NoticeRequested])?;
+            } else {
+                own(&draft, &self.source, &[EventType::TelegramMessage, EventType::TelegramCommand])?;
+            }
+            ops.push(Op::Append(Box::new(draft)));
+        }
+        ops.extend(self.deletions(updates));
+        Ok(ops)
     }
 
     /// Forgets spooled updates that make no event.

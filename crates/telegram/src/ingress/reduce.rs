@@ -108,20 +108,22 @@ pub(super) fn reduced(update: &Update) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// Whether the words of a message are read.
+/// Which words of a message are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Words {
     Read,
+    /// Its caption alone: it is about an album, of which other parts may be read.
+    Caption,
     Unread,
 }
 
 impl Words {
     /// A group that moved and a kind that is not read are told of without a word of theirs.
     fn of(message: &Message) -> Self {
-        if message.migrate_to_chat_id.is_some() || message.other.kind().is_some() {
-            Self::Unread
-        } else {
-            Self::Read
+        match (message.migrate_to_chat_id, message.other.kind()) {
+            (None, None) => Self::Read,
+            (None, Some(_)) if album(message).is_some() => Self::Caption,
+            _ => Self::Unread,
         }
     }
 }
@@ -129,7 +131,7 @@ impl Words {
 fn stored(message: &Message, words: Words) -> StoredMessage<'_> {
     let is_read = words == Words::Read;
     let text = message.text.as_deref().filter(|_| is_read);
-    let caption = message.caption.as_deref().filter(|_| is_read && text.is_none());
+    let caption = message.caption.as_deref().filter(|_| words != Words::Unread && text.is_none());
     let photo = if is_read { message.photo.iter().map(photo).collect() } else { Vec::new() };
     let other = message.other.kind().map(|kind| (kind.replace('-', "_"), Present {}));
     StoredMessage {
@@ -142,13 +144,17 @@ fn stored(message: &Message, words: Words) -> StoredMessage<'_> {
         text,
         caption,
         photo,
-        media_group_id: message.media_group_id.as_deref().filter(|id| id.len() <= OPAQUE_ID_BYTES_MAX),
+        media_group_id: album(message),
         message_thread_id: message.message_thread_id.filter(|_| message.is_topic_message),
         is_topic_message: message.is_topic_message,
         reply_to_message: message.reply_to_message.map(|reply| StoredReply { message_id: reply.message_id }),
         migrate_to_chat_id: message.migrate_to_chat_id,
         other: other.into_iter().collect(),
     }
+}
+
+fn album(message: &Message) -> Option<&str> {
+    message.media_group_id.as_deref().filter(|id| id.len() <= OPAQUE_ID_BYTES_MAX)
 }
 
 const fn chat(chat: Chat) -> StoredChat {

@@ -4,6 +4,7 @@ use thought_contract::draft::{self, Draft, DraftError, NoticeSubject};
 use thought_contract::event::SourceName;
 use thought_contract::payload::{Image, NoticeName, NoticeRequested, TelegramCommand, TelegramMessage};
 use thought_contract::time::Timestamp;
+use thought_protocol::Sensitive;
 use thought_protocol::limits::IMAGES_MAX;
 use thought_store::handle::RefusedChat;
 
@@ -19,8 +20,8 @@ pub(super) const NOTICE_ROLE: &str = "telegram";
 /// What is done with a unit.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// An event takes its place.
-    Event(Box<Draft>),
+    /// An event takes its place, and with it the request of a notice where an album was read in part.
+    Event(Box<Draft>, Option<Box<Draft>>),
     /// It is counted as one of a chat that is not heard (any more), and forgotten.
     Refuse(RefusedChat),
     /// A person has to allow a chat anew.
@@ -96,15 +97,20 @@ pub(super) fn step(
         })
         .collect();
     if let Some((_, first)) = messages.first() {
-        return match content(&messages, kept) {
-            Content::Read { text, images } => message(first, text, images, source, now),
-            Content::NoPhoto => unsupported(first.origin, first.media_group_id.as_deref(), switches, now),
+        let album = first.media_group_id.as_deref();
+        let Content::Read { text, images } = content(&messages, captions(&admissions), kept) else {
+            return Ok(alone(unsupported(first.origin, album, switches, now)?));
         };
+        let notice = match messages.len() < admissions.len() {
+            true => unsupported(first.origin, album, switches, now)?,
+            false => None,
+        };
+        return Ok(Step::Event(Box::new(message(first, text, images, source, now)?), notice.map(Box::new)));
     }
     Ok(match admissions.first() {
-        Some(Admission::Command(new)) => command(new, source, now)?,
+        Some(Admission::Command(new)) => alone(Some(command(new, source, now)?)),
         Some(Admission::Unsupported { origin, media_group_id, .. }) => {
-            unsupported(*origin, media_group_id.as_deref(), switches, now)?
+            alone(unsupported(*origin, media_group_id.as_deref(), switches, now)?)
         }
         Some(Admission::Refused { chat_id, chat_kind, .. }) => {
             Step::Refuse(RefusedChat { chat: chat_id.0, kind: chat_kind.as_str().to_owned() })
@@ -121,9 +127,21 @@ fn meaning(item: &Item) -> Result<&Admission, StepError> {
     }
 }
 
-fn content(messages: &[(i64, &NewMessage)], kept: &impl Kept) -> Content {
-    let texts = messages.iter().filter_map(|(_, message)| Some(message.text.as_ref()?.expose().as_str()));
-    let texts: Vec<&str> = texts.collect();
+fn alone(draft: Option<Draft>) -> Step {
+    draft.map_or(Step::Forget, |draft| Step::Event(Box::new(draft), None))
+}
+
+/// The words of all parts, in order. Of an album they are about the whole, whichever part they stand under.
+fn captions<'a>(admissions: &[&'a Admission]) -> Vec<&'a str> {
+    let words = |admission: &&'a Admission| match admission {
+        Admission::Message(message) => message.text.as_ref(),
+        Admission::Unsupported { caption, .. } => caption.as_ref(),
+        _ => None,
+    };
+    admissions.iter().filter_map(words).map(|text| text.expose().as_str()).collect()
+}
+
+fn content(messages: &[(i64, &NewMessage)], texts: Vec<&str>, kept: &impl Kept) -> Content {
     let mut with_photo = messages.iter().filter(|(_, message)| !message.photos.is_empty()).peekable();
     let has_photos = with_photo.peek().is_some();
     let images: Vec<Image> =
@@ -132,6 +150,20 @@ fn content(messages: &[(i64, &NewMessage)], kept: &impl Kept) -> Content {
         return Content::NoPhoto;
     }
     Content::Read { text: (!texts.is_empty()).then(|| texts.join("\n\n")), images }
+}
+
+/// Whether the event of an album holds what a part brings: then the part came twice, and else it came too late for it.
+/// What is not read is told of once an album, whenever it came.
+pub(super) fn holds(known: &TelegramMessage, part: &Unit, kept: &impl Kept) -> bool {
+    part.items.iter().all(|item| {
+        let Ok(Admission::Message(message)) = &item.meaning else { return false };
+        let is_shown = |image: Image| known.images.iter().any(|one| one.blob_sha256 == image.blob_sha256);
+        let is_said = |words: &Sensitive<String>| {
+            known.text.as_ref().is_some_and(|text| text.contains(words.expose().as_str()))
+        };
+        let image = (!message.photos.is_empty()).then(|| kept.image(item.update));
+        image.is_none_or(|image| image.is_some_and(is_shown)) && message.text.as_ref().is_none_or(is_said)
+    })
 }
 
 fn said_at(origin: Origin, now: Timestamp) -> Timestamp {
@@ -144,7 +176,7 @@ fn message(
     images: Vec<Image>,
     source: &SourceName,
     now: Timestamp,
-) -> Result<Step, StepError> {
+) -> Result<Draft, StepError> {
     let origin = first.origin;
     let payload = TelegramMessage {
         chat_id: origin.chat_id.0,
@@ -156,11 +188,10 @@ fn message(
         reply_to_message_id: origin.reply_to_message_id.map(|MessageId(id)| id),
         media_group_id: first.media_group_id.clone(),
     };
-    let draft = draft::telegram_message(source, origin.bot_id.0, &payload, said_at(origin, now))?;
-    Ok(Step::Event(Box::new(draft)))
+    Ok(draft::telegram_message(source, origin.bot_id.0, &payload, said_at(origin, now))?)
 }
 
-fn command(new: &NewCommand, source: &SourceName, now: Timestamp) -> Result<Step, StepError> {
+fn command(new: &NewCommand, source: &SourceName, now: Timestamp) -> Result<Draft, StepError> {
     let origin = new.origin;
     let payload = TelegramCommand {
         chat_id: origin.chat_id.0,
@@ -171,19 +202,18 @@ fn command(new: &NewCommand, source: &SourceName, now: Timestamp) -> Result<Step
         argument: new.argument.as_ref().map(|argument| argument.expose().clone()),
         reply_to_message_id: origin.reply_to_message_id.map(|MessageId(id)| id),
     };
-    let draft = draft::telegram_command(source, origin.bot_id.0, &payload, said_at(origin, now))?;
-    Ok(Step::Event(Box::new(draft)))
+    Ok(draft::telegram_command(source, origin.bot_id.0, &payload, said_at(origin, now))?)
 }
 
-/// One notice per message or album.
+/// One notice per message or album; none where notices are off.
 fn unsupported(
     origin: Origin,
     album: Option<&str>,
     switches: Switches,
     now: Timestamp,
-) -> Result<Step, StepError> {
+) -> Result<Option<Draft>, StepError> {
     if !switches.notices {
-        return Ok(Step::Forget);
+        return Ok(None);
     }
     let payload = NoticeRequested {
         name: NoticeName::UnsupportedKind,
@@ -192,8 +222,7 @@ fn unsupported(
     };
     let which = album.map_or_else(|| origin.message_id.to_string(), str::to_owned);
     let about = NoticeSubject { subject: format!("{}:{which}", origin.chat_id), day: None, cause: None };
-    let draft = draft::notice_requested(NOTICE_ROLE, &about, &payload, said_at(origin, now))?;
-    Ok(Step::Event(Box::new(draft)))
+    Ok(Some(draft::notice_requested(NOTICE_ROLE, &about, &payload, said_at(origin, now))?))
 }
 
 #[cfg(test)]
@@ -250,7 +279,7 @@ mod tests {
 
     fn event(parts: &[Value]) -> (EventType, String) {
         match of(parts, ON).unwrap() {
-            Step::Event(draft) => {
+            Step::Event(draft, None) => {
                 (draft.event_type(), String::from_utf8(draft.payload().expose().clone()).unwrap())
             }
             other => panic!("{other:?}"),
@@ -263,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_text_and_a_caption_are_messages_told_at_their_own_time() {
-        let Step::Event(draft) = of(&[json!({"text": "hello"})], ON).unwrap() else { panic!() };
+        let Step::Event(draft, None) = of(&[json!({"text": "hello"})], ON).unwrap() else { panic!() };
         assert_eq!(draft.occurred_at().ms(), 1_796_000_000_000);
         assert_eq!(draft.external_id(), Some("7:1"));
         let (kind, payload) = event(&[json!({"photo": photo(), "caption": "look"})]);
@@ -286,6 +315,24 @@ mod tests {
         assert!(payload.contains(r#""text":"one\n\ntwo""#) && payload.contains(r#""messageId":1"#));
         // Of the three, the second photo could not be had.
         assert_eq!(payload.matches("blobSha256").count(), 2, "{payload}");
+    }
+
+    #[test]
+    fn of_an_album_that_is_read_in_part_every_caption_is_heard_and_the_rest_is_told_of_once() {
+        let read = json!({"photo": photo(), "media_group_id": "g"});
+        let film = json!({"video": {}, "caption": "look at both", "media_group_id": "g"});
+        let bare = json!({"video": {}, "media_group_id": "g"});
+        let Step::Event(draft, Some(notice)) = of(&[read.clone(), film, bare.clone()], ON).unwrap() else {
+            panic!("an event and a notice")
+        };
+        let payload = String::from_utf8(draft.payload().expose().clone()).unwrap();
+        assert!(payload.contains(r#""text":"look at both""#) && payload.contains("blobSha256"), "{payload}");
+        assert_eq!(notice.event_type(), EventType::NoticeRequested);
+        // The same notice as for a part that comes alone.
+        let Step::Event(alone, None) = of(&[bare.clone()], ON).unwrap() else { panic!("a notice") };
+        assert_eq!(alone.id(), notice.id());
+        let off = Switches { failure_notice: true, notices: false };
+        assert!(matches!(of(&[read, bare], off).unwrap(), Step::Event(_, None)));
     }
 
     #[test]

@@ -22,8 +22,8 @@ use crate::notices::Switches;
 pub struct Foreseen {
     /// The updates of the unit: one, or the parts of an album, in order of arrival.
     pub updates: Vec<i64>,
-    /// The event; none where the unit makes none; or the stable code of what would be set aside.
-    pub becomes: Result<Option<Draft>, &'static str>,
+    /// The events, in order; none where the unit makes none; or the stable code of what would be set aside.
+    pub becomes: Result<Vec<Draft>, &'static str>,
 }
 
 /// The photos that somebody says are kept.
@@ -50,8 +50,10 @@ pub fn foresee(
     while !items.is_empty() {
         for unit in take_wave(&mut items, &mut HashSet::new(), |_, _| true) {
             let becomes = match step(&unit, &Said(image), source, switches, now) {
-                Ok(Step::Event(draft)) => Ok(Some(*draft)),
-                Ok(Step::Refuse(_) | Step::Migrated { .. } | Step::Forget) => Ok(None),
+                Ok(Step::Event(draft, notice)) => {
+                    Ok([Some(draft), notice].into_iter().flatten().map(|draft| *draft).collect())
+                }
+                Ok(Step::Refuse(_) | Step::Migrated { .. } | Step::Forget) => Ok(Vec::new()),
                 Err(error) => Err(Fault::from(error).code()),
             };
             foreseen.push(Foreseen { updates: unit.updates(), becomes });

@@ -22,7 +22,7 @@ pub(super) enum Lane {
 }
 
 /// A spooled update, read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Item {
     pub(super) update: i64,
     pub(super) tries: u32,
@@ -45,6 +45,21 @@ pub(super) struct Unit {
 impl Unit {
     pub(super) fn updates(&self) -> Vec<i64> {
         self.items.iter().map(|item| item.update).collect()
+    }
+
+    /// Whether it was collected.
+    pub(super) fn is_album(&self) -> bool {
+        self.items.first().is_some_and(|item| item.album().is_some())
+    }
+
+    /// Its parts, each a unit by itself and its message one of no album.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Self> + '_ {
+        self.items.iter().cloned().map(|mut item| {
+            if let Ok(Admission::Message(message)) = &mut item.meaning {
+                message.media_group_id = None;
+            }
+            Self { lane: self.lane, items: vec![item] }
+        })
     }
 
     /// Failed tries so far.

@@ -19,7 +19,7 @@ use super::lane::Item;
 use crate::admit::{Admission, PhotoRef};
 use crate::client::{BotClient, ClientError};
 use crate::limits::{BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, PHOTO_BYTES_MAX, PHOTOS_AT_ONCE_MAX};
-use crate::picture;
+use crate::picture::{self, NoPicture};
 use crate::stop::Backoff;
 
 /// Bytes that could not be kept. Content-dark.
@@ -149,13 +149,10 @@ async fn fetch(ports: &PhotoPorts, photo: &PhotoRef, patience: Duration) -> Fetc
     };
     let picture = match picture::look(&bytes) {
         Ok(picture) => picture,
-        Err(picture::NoPicture::Kind) => return unusable("no-picture"),
-        Err(picture::NoPicture::Sides) => return unusable("sides"),
+        Err(NoPicture::Kind | NoPicture::Header) => return unusable("no-picture"),
+        Err(NoPicture::Sides) => return unusable("sides"),
     };
-    let (width, height) = picture.pixels.unwrap_or((photo.width, photo.height));
-    if !picture::are_sides(width, height) {
-        return unusable("sides");
-    }
+    let (width, height) = picture.pixels;
     let byte_count = bytes.len() as u64;
     let blob_sha256 = keep(&*ports.blobs, bytes).await;
     Fetched::Kept(Image { blob_sha256, media_type: picture.media_type.to_owned(), byte_count, width, height })

@@ -118,11 +118,16 @@ fn no_word_and_no_name_of_anybody_else_survives() {
 #[test]
 fn content_that_is_not_read_is_kept_as_its_name_alone() {
     for kind in OTHER_KINDS {
-        let mut fields = json!({"caption": "canary", "text": "canary", "media_group_id": "g",
+        let mut fields = json!({"caption": "canary", "text": "canary",
             "photo": [{"file_id": "canary", "width": 1, "height": 1}]});
         fields[kind] = json!({"title": "canary", "phone_number": "canary", "question": "canary"});
         let stored = reduce(&update(&fields));
         assert!(!stored.contains("canary") && stored.contains(kind), "{stored}");
+        // Of an album it is the caption of the whole.
+        fields["media_group_id"] = json!("g");
+        fields["caption"] = json!("about all");
+        let stored = reduce(&update(&fields));
+        assert!(!stored.contains("canary") && stored.contains("about all"), "{stored}");
     }
     let both = reduce(&update(&json!({"venue": {"location": {}}, "location": {}})));
     assert!(both.contains(r#""venue":{}"#));
