@@ -118,6 +118,18 @@ impl Refusal {
     }
 }
 
+/// Chats that a line of configuration is written out with; beside more, it would be no line to read.
+const CHATS_WRITTEN_OUT_MAX: usize = 8;
+
+/// What to write into the configuration, so that one more chat is heard and none is forgotten.
+pub fn line_to_allow(allowed: &[ChatId], chat: ChatId) -> String {
+    if allowed.len() > CHATS_WRITTEN_OUT_MAX {
+        return format!("add {chat} to allowed_chats");
+    }
+    let all: Vec<String> = allowed.iter().chain([&chat]).map(ToString::to_string).collect();
+    format!("allowed_chats = [{}]", all.join(", "))
+}
+
 /// What an update means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {

@@ -56,8 +56,8 @@ pub const WEBHOOK_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Header fields of a post to the webhook.
 pub const WEBHOOK_HEADERS_MAX: usize = 64;
-/// Connections to the webhook at once; Telegram makes one, and whoever has no secret shall not take many.
-pub const WEBHOOK_CONNECTIONS_MAX: usize = 16;
+/// Connections to the webhook at once. Telegram makes one; of those that have not shown the secret the oldest makes room.
+pub const WEBHOOK_CONNECTIONS_MAX: usize = 64;
 /// How long a head, and then a body, may take, milliseconds.
 pub const WEBHOOK_READ_MS: u64 = 10_000;
 /// How long a stop waits for posts on their way, milliseconds.

@@ -8,6 +8,8 @@ use thought_contract::payload::DeliveryKind;
 use thought_contract::run::RunState;
 use thought_store::handle::Reader;
 use thought_store::row::{DeliveryState, EventFilter, ProposalState, RunFilter};
+use thought_telegram::admit::line_to_allow;
+use thought_telegram::ids::ChatId;
 
 use super::declaration::differences;
 use super::delivery::status_of;
@@ -141,12 +143,13 @@ async fn deliveries(reader: &Reader, channel: &SourceName) -> Result<Value, Fail
 /// What to write into the configuration, so that a refused chat is heard: the chat, or where it is admitted already, the
 /// person.
 pub fn admit_hint(home: &Home, chat: i64) -> String {
-    let is_known =
-        home.config.telegram.as_ref().is_some_and(|telegram| telegram.allowed_chats.contains(&chat));
-    if is_known {
+    let telegram = home.config.telegram.as_ref();
+    let allowed = telegram.map(|telegram| telegram.allowed_chats.iter().copied().map(ChatId).collect());
+    let allowed: Vec<ChatId> = allowed.unwrap_or_default();
+    if allowed.contains(&ChatId(chat)) {
         "the chat is admitted, the person is not: add their number to allowed_users".to_owned()
     } else {
-        format!("to admit it: allowed_chats = [{chat}]")
+        format!("to admit it: {}", line_to_allow(&allowed, ChatId(chat)))
     }
 }
 

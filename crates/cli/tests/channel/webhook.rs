@@ -9,6 +9,8 @@ use thought_fakes::{ChatSpec, Failure, UserSpec};
 use thought_testkit::world::{CHAT, TOKEN, World};
 use thought_testkit::{WAIT_MAX, canary, wait_for, wait_until};
 
+use thought_telegram::limits::WEBHOOK_CONNECTIONS_MAX;
+
 use crate::THOUGHT;
 
 const SECRET: &str = "webhook-secret_0123456789";
@@ -111,6 +113,28 @@ async fn report_33_posts_without_the_one_secret_are_refused_and_leave_nothing() 
     assert_eq!(world.home.events("source.telegram.message@1").len(), 1);
     assert_eq!(canary::in_folder(&world.home.path, &["canary-words"]), [""; 0]);
     assert!(!log.contains("canary-words"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_nothing_make_room_and_hold_up_nobody() {
+    let (world, address) = world().await;
+    let serve = world.serve();
+    wait_until("who the bot is", || post(address, &[SECRET], &update(1, "one")) == Some(200));
+    let silent: Vec<TcpStream> = (0..WEBHOOK_CONNECTIONS_MAX + 20)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .inspect(|stream| stream.set_nonblocking(true).unwrap())
+        .collect();
+    assert_eq!(post(address, &[SECRET], &update(2, "two")), Some(200));
+    // The post waited for none of them to run out of its time: all but those that made room are still there.
+    let is_open = |mut stream: &TcpStream| match stream.read(&mut [0]) {
+        Ok(0) => false,
+        Ok(_) => panic!("an answer to nothing"),
+        Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+    };
+    wait_until("the oldest to be gone", || silent[..21].iter().all(|stream| !is_open(stream)));
+    assert!(silent[21..].iter().all(is_open));
+    world.home.wait_for_deliveries("reply", 2);
+    serve.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]

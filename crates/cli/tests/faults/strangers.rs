@@ -31,8 +31,11 @@ async fn a_stranger_is_dropped_and_counted_and_their_words_stand_nowhere() {
     assert_eq!(status["refusedChats"], json!([{"id": 666, "kind": "private"}]));
     let who = world.home.lines(&["doctor", "--who"]);
     assert_eq!((who.len(), &who[0]["id"], &who[0]["kind"]), (1, &json!(666), &json!("private")));
+    // Whoever takes the line over loses nobody who is admitted.
+    let line = format!("allowed_chats = [{CHAT}, 666]");
     let printed = world.home.run(&["doctor", "--who"]).exit(0);
-    assert!(format!("{}{}", printed.stdout, printed.stderr).contains("allowed_chats = [666]"));
+    assert!(format!("{}{}", printed.stdout, printed.stderr).contains(&line));
+    assert!(log.contains(&line), "{log}");
     assert!(canary::in_folder(world.home.folder.path(), &[WORDS]).is_empty());
     assert!(!log.contains(WORDS) && !status.to_string().contains(WORDS));
     assert!(log.contains("666"), "serve names the chat: {log}");

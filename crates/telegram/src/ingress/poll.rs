@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::identity::{Allowed, identify, pause_after};
 use super::{ChannelState, sift};
-use crate::admit::Policy;
+use crate::admit::{Policy, line_to_allow};
 use crate::client::{BotClient, ClientError, RawUpdate};
 use crate::ids::{ChatId, UpdateId};
 use crate::limits::{
@@ -226,10 +226,8 @@ pub(super) fn name_refused(refused: &RefusedChat, policy: &Policy, told: &mut Ve
     if policy.allowed_chats.contains(&ChatId(*chat)) {
         tracing::info!(chat, kind, "somebody who is not admitted wrote there");
     } else {
-        tracing::info!(
-            chat,
-            kind,
-            "a chat that is not admitted wrote; to admit it: allowed_chats = [{chat}]"
-        );
+        let allowed: Vec<ChatId> = policy.allowed_chats.iter().copied().collect();
+        let line = line_to_allow(&allowed, ChatId(*chat));
+        tracing::info!(chat, kind, "a chat that is not admitted wrote; to admit it: {line}");
     }
 }

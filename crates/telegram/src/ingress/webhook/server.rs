@@ -1,8 +1,10 @@
 //! The listener of the webhook: bounded connections, heads, bodies and times. It parses HTTP through hyper and knows of a
 //! post no more than its path, its secret and its size.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -13,8 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Answer, Desk, SECRET_HEADER};
 use crate::ingress::ChannelState;
@@ -34,25 +35,23 @@ pub(super) async fn serve(listener: std::net::TcpListener, desk: Arc<Desk>, stop
             return stop.said().await;
         }
     };
-    let places = Arc::new(Semaphore::new(WEBHOOK_CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let mut guests = VecDeque::new();
     loop {
-        while connections.try_join_next().is_some() {}
-        // A place comes first: more connections than there are places wait in the system's own queue.
         let taken = stop.unless(async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
+            let taken = listener.accept().await;
+            make_room(&mut guests, &mut connections).await;
+            taken
         });
         match taken.await {
             None => break,
-            Some((Ok(place), Ok((stream, _peer)))) => {
-                let (desk, stop) = (Arc::clone(&desk), stop.clone());
-                connections.spawn(async move {
-                    connection(stream, desk, &stop).await;
-                    drop(place);
-                });
+            Some(Ok((stream, _peer))) => {
+                let (desk, stop, is_known) = (Arc::clone(&desk), stop.clone(), Arc::<AtomicBool>::default());
+                let known = Arc::clone(&is_known);
+                let task = connections.spawn(async move { connection(stream, desk, known, &stop).await });
+                guests.push_back(Guest { task, is_known });
             }
-            Some(_) => {
+            Some(Err(_too_many)) => {
                 if stop.pause(Duration::from_millis(WEBHOOK_ACCEPT_PAUSE_MS)).await == Next::Stop {
                     break;
                 }
@@ -66,10 +65,36 @@ pub(super) async fn serve(listener: std::net::TcpListener, desk: Arc<Desk>, stop
     }
 }
 
-async fn connection(stream: TcpStream, desk: Arc<Desk>, stop: &Stop) {
+/// A connection that is taken.
+struct Guest {
+    task: AbortHandle,
+    /// Whether the secret was shown through it.
+    is_known: Arc<AtomicBool>,
+}
+
+/// Comes back when there is a place. Where there is none, the oldest that has not shown the secret has to go: whoever has
+/// none may connect as often as they like and holds up nobody. Where all have shown it, they are waited for; more
+/// connections wait in the system's own queue.
+async fn make_room(guests: &mut VecDeque<Guest>, connections: &mut JoinSet<()>) {
+    loop {
+        while connections.try_join_next().is_some() {}
+        guests.retain(|guest| !guest.task.is_finished());
+        if guests.len() < WEBHOOK_CONNECTIONS_MAX {
+            return;
+        }
+        let stranger = guests.iter().position(|guest| !guest.is_known.load(Relaxed));
+        if let Some(stranger) = stranger.and_then(|at| guests.remove(at)) {
+            stranger.task.abort();
+            tracing::debug!("a connection to the webhook made room for another");
+        }
+        connections.join_next().await;
+    }
+}
+
+async fn connection(stream: TcpStream, desk: Arc<Desk>, is_known: Arc<AtomicBool>, stop: &Stop) {
     let service = service_fn(move |request| {
-        let desk = Arc::clone(&desk);
-        async move { Ok::<_, Infallible>(respond(&desk, request).await) }
+        let (desk, is_known) = (Arc::clone(&desk), Arc::clone(&is_known));
+        async move { Ok::<_, Infallible>(respond(&desk, &is_known, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -90,8 +115,8 @@ async fn connection(stream: TcpStream, desk: Arc<Desk>, stop: &Stop) {
     }
 }
 
-async fn respond(desk: &Desk, request: Request<Incoming>) -> Response<Empty<Bytes>> {
-    let status = judge(desk, request).await;
+async fn respond(desk: &Desk, is_known: &AtomicBool, request: Request<Incoming>) -> Response<Empty<Bytes>> {
+    let status = judge(desk, is_known, request).await;
     if !status.is_success() {
         tracing::debug!(status = status.as_u16(), "a post to the webhook is not taken");
     }
@@ -104,13 +129,14 @@ async fn respond(desk: &Desk, request: Request<Incoming>) -> Response<Empty<Byte
 }
 
 /// In this order: where to, who, what, how much; only then is anything read.
-async fn judge(desk: &Desk, request: Request<Incoming>) -> StatusCode {
+async fn judge(desk: &Desk, is_known: &AtomicBool, request: Request<Incoming>) -> StatusCode {
     if request.uri().path() != desk.path {
         return StatusCode::NOT_FOUND;
     }
     if !desk.admits(request.headers().get_all(SECRET_HEADER).iter().map(HeaderValue::as_bytes)) {
         return StatusCode::UNAUTHORIZED;
     }
+    is_known.store(true, Relaxed);
     if request.method() != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED;
     }
