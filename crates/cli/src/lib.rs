@@ -6,6 +6,7 @@ pub mod args;
 pub mod backup;
 pub mod blobs;
 pub mod channel;
+pub mod claim;
 pub mod command;
 pub mod compose;
 pub mod config;

@@ -30,6 +30,8 @@ pub fn consumer(declaration: &str) -> String {
     format!("consume-{declaration}")
 }
 
+/// The role of whoever sends what a chat hears.
+pub const DISPATCH: &str = "dispatch";
 /// The role of whoever changes a declaration.
 pub const ACTIVATE: &str = "activate";
 

@@ -114,7 +114,7 @@ pub async fn prepare(home: Home, printer: Printer) -> Result<Ready, Failure> {
     let agents = agents.into_iter().filter(|row| row.activity == thought_store::row::Activity::Active);
     let agents: Vec<String> = agents.map(|row| row.id).collect();
     let mut held_elsewhere = Vec::new();
-    let channel = ["ingress", "dispatch"].map(str::to_owned);
+    let channel = ["ingress", lock::DISPATCH].map(str::to_owned);
     for role in channel.into_iter().chain(agents.iter().map(|agent| lock::consumer(agent))) {
         match lock::patiently(|| lock::take(&home, &role))? {
             Taken::Ours(lock) => locks.push(lock),

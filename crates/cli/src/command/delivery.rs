@@ -10,8 +10,10 @@ use tokio::sync::watch;
 
 use super::resolve::resolve;
 use crate::channel;
+use crate::claim::Claim;
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Home;
+use crate::lock;
 use crate::print::Printer;
 
 /// What a person says of an uncertain delivery.
@@ -38,16 +40,38 @@ pub async fn say(home: &Home, store: &Store, printer: Printer, id: &str, word: W
         Word::Again => None,
         Word::Seen { actor } => Some(operator(home, actor.as_deref())?),
     };
-    let dispatcher = channel::dispatcher(home, telegram, store, channel::client(home)?);
-    let state =
-        carry_out(&dispatcher, &cause, operator.as_deref()).await.map_err(|error| refusal(error, &cause))?;
+    let client = channel::client(home)?;
+    let Some(mut claim) = Claim::take(home, &cause)? else {
+        return Err(Failure::new(
+            Exit::Conflict,
+            "claimed",
+            format!("another command is at work on {cause}"),
+        )
+        .hint("look at thought status again"));
+    };
+    let mut dispatcher = channel::dispatcher(home, telegram, store, client);
+    // Whoever began to send it and still lives holds the claim, or dispatches.
+    let is_alone = claim.was_left() || !lock::is_held(home, lock::DISPATCH);
+    if is_alone {
+        dispatcher = dispatcher.alone();
+    }
+    let stands = dispatcher.stands(&cause).await.map_err(|error| refusal(error, &cause))?;
+    // What is uncertain is moved by a person's word alone, and so by this process alone.
+    if is_alone || stands == DeliveryState::Uncertain {
+        claim.mark()?;
+    }
+    let outcome = carry_out(&dispatcher, &cause, operator.as_deref()).await;
+    if is_over(&outcome) {
+        claim.settle();
+    }
+    let state = outcome.map_err(|error| refusal(error, &cause))?;
     let status = status_of(state);
     printer.either(&json!({"delivery": cause, "status": status}), || vec![format!("{cause} is {status}")])?;
     match state {
         DeliveryState::Delivered => Ok(()),
         DeliveryState::Sending => {
             Err(Failure::new(Exit::Machine, "not-sent", "the delivery still waits to be sent")
-                .hint("the next thought serve goes on with it"))
+                .hint("say it again, or the next thought serve goes on with it"))
         }
         DeliveryState::Uncertain => {
             Err(Failure::new(Exit::Machine, "uncertain", "nobody can tell whether it arrived this time"))
@@ -56,6 +80,15 @@ pub async fn say(home: &Home, store: &Store, printer: Printer, id: &str, word: W
             Err(Failure::refused("undelivered", "it was not delivered, and will not be")
                 .hint("thought status says why"))
         }
+    }
+}
+
+/// Whether nothing is left in the middle: else the claim stays, and the next word, or the next dispatcher, goes on.
+fn is_over(outcome: &Result<DeliveryState, OperatorError>) -> bool {
+    match outcome {
+        Ok(state) | Err(OperatorError::NotUncertain { state }) => !matches!(state, DeliveryState::Sending),
+        Err(OperatorError::Deliver(DeliverError::Elsewhere | DeliverError::CutOtherwise)) => true,
+        Err(error) => matches!(error, OperatorError::NotFound),
     }
 }
 
@@ -117,6 +150,7 @@ fn refusal(error: OperatorError, cause: &EventId) -> Failure {
                 "not-uncertain",
                 format!("{cause} is {status}: only an uncertain delivery takes a word"),
             )
+            .hint("thought status tells what waits, and why")
         }
         OperatorError::Deliver(DeliverError::Elsewhere) => {
             Failure::new(Exit::Conflict, "changed-meanwhile", chain(&error))

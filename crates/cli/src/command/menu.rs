@@ -124,7 +124,7 @@ async fn deliver(
     }
     let reader = store.reader();
     let settled = tokio::time::timeout(DELIVERY_WAIT, settled(&reader, notices));
-    match lock::take(home, "dispatch")? {
+    match lock::take(home, lock::DISPATCH)? {
         // A serve is at work: it sends them.
         Taken::Held => drop(settled.await),
         Taken::Ours(_lock) => {

@@ -14,6 +14,7 @@ use thought_telegram::ids::ChatId;
 use super::declaration::differences;
 use super::delivery::status_of;
 use super::resolve::short;
+use crate::claim;
 use crate::compose::SystemClock;
 use crate::exit::Failure;
 use crate::home::Home;
@@ -74,7 +75,7 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     let counts = reader.spool_counts(channel.clone()).await?;
     let refused = reader.refused_chats(channel.clone()).await?;
     let refused: Vec<Value> = refused.iter().map(|row| json!({"id": row.chat, "kind": row.kind})).collect();
-    let deliveries = deliveries(reader, &channel).await?;
+    let deliveries = deliveries(home, reader, &channel).await?;
     let waiting = reader.proposal_counts().await?;
     let oldest = waiting.oldest_undecided_at.map(|at| super::proposals::age_seconds(&SystemClock, at));
     let proposals = json!({"undecided": waiting.of(ProposalState::Undecided), "oldestAgeSeconds": oldest});
@@ -104,8 +105,11 @@ async fn gather(home: &Home, reader: &Reader) -> Result<Value, Failure> {
     }))
 }
 
+/// Reason of a delivery that a command died over; no dispatcher has it.
+const INTERRUPTED: &str = "interrupted";
+
 /// What is not delivered: the ids by state, and of each since when and why.
-async fn deliveries(reader: &Reader, channel: &SourceName) -> Result<Value, Failure> {
+async fn deliveries(home: &Home, reader: &Reader, channel: &SourceName) -> Result<Value, Failure> {
     let states = [DeliveryState::Refused, DeliveryState::Uncertain, DeliveryState::Sending];
     let mut named = json!({});
     let mut waiting = Vec::new();
@@ -114,8 +118,10 @@ async fn deliveries(reader: &Reader, channel: &SourceName) -> Result<Value, Fail
         let rows = reader.unfinished_deliveries(channel.clone(), vec![state], ROWS_SHOWN).await?;
         named[status_of(state)] = rows.iter().map(|row| json!(row.cause)).collect();
         waiting.extend(rows.iter().map(|row| {
+            let is_left = state == DeliveryState::Sending && claim::is_left(home, &row.cause);
+            let reason = if is_left { Some(INTERRUPTED) } else { row.reason.as_deref() };
             json!({
-                "delivery": row.cause, "kind": row.kind, "state": status_of(state), "reason": row.reason,
+                "delivery": row.cause, "kind": row.kind, "state": status_of(state), "reason": reason,
                 "since": row.opened_at, "chunksSent": row.chunks.iter().filter(|c| c.message.is_some()).count(),
                 "chunks": row.chunks.len(),
             })
@@ -277,6 +283,9 @@ fn undelivered(value: &Value) -> Vec<String> {
         let what = match row["state"].as_str() {
             Some("undelivered") => "will not arrive",
             Some("uncertain") => "may or may not have arrived: thought delivery-retry, or delivery-confirm",
+            Some("sending") if row["reason"] == INTERRUPTED => {
+                "was left by a command that died: thought delivery-retry, or delivery-confirm"
+            }
             Some("sending") => "is on its way",
             _ => "waits for thought serve",
         };

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Ready;
+use crate::claim;
 use crate::command::status::{CHANNEL_PROBLEM, channel_source};
 use crate::command::webhook;
 use crate::compose::SystemClock;
@@ -169,6 +170,8 @@ impl Channel<'_> {
     }
 
     fn dispatch(&self, tasks: &mut Tasks, stop: &Stop) {
+        // What a command died over is taken up by the dispatcher itself.
+        claim::forget_left(&self.ready.home);
         let store = &self.ready.store;
         let ports = DispatcherPorts {
             reader: store.reader(),

@@ -1,9 +1,11 @@
 //! A delivery of which nobody can tell whether it arrived, and one that Telegram put off.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 use thought_fakes::{Failure, Reply};
-use thought_testkit::wait_for;
 use thought_testkit::world::World;
+use thought_testkit::{wait_for, wait_until};
 
 use crate::THOUGHT;
 
@@ -98,6 +100,83 @@ async fn a_retry_that_comes_to_nothing_says_so() {
     let rows = waiting(&world);
     assert_eq!((&rows[0]["state"], &rows[0]["reason"]), (&json!("undelivered"), &json!("forbidden")));
     assert_eq!(world.home.object(&["status"])["deliveries"]["undelivered"], json!([id]));
+}
+
+/// A command on a delivery, killed once the bot was called this often.
+async fn killed(world: &World, command: &str, id: &str, calls: usize) {
+    let home = world.home.path.to_str().unwrap().to_owned();
+    let mut process = world.home.binary.spawn(&["--home", &home, command, id], Stdio::null(), Stdio::null());
+    wait_until("the send", || world.bot.call_count("sendMessage") == calls);
+    wait_until("its record", || waiting(world).iter().any(|row| row["state"] == "sending"));
+    process.0.kill().unwrap();
+    process.wait_for_end("the killed command");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_whose_process_dies_is_said_again_while_serve_is_at_work() {
+    for (command, wanted) in [("delivery-retry", 5), ("delivery-confirm", 4)] {
+        let world = World::start(THOUGHT).await;
+        let id = uncertain(&world).await;
+        let serve = world.serve();
+        world.bot.fail("sendMessage", Failure::HangAfter);
+        killed(&world, "delivery-retry", &id, 3).await;
+        let rows = waiting(&world);
+        assert_eq!((&rows[0]["state"], &rows[0]["reason"]), (&json!("sending"), &json!("interrupted")));
+        let page = world.home.run(&["status"]).exit(0).stdout;
+        assert!(page.contains("was left by a command that died: thought delivery-retry"), "{page}");
+        assert_eq!(world.home.object(&[command, &id])["status"], "delivered");
+        assert_eq!(world.bot.call_count("sendMessage"), wanted, "{command}");
+        assert!(waiting(&world).is_empty());
+        assert_eq!(world.home.json(&[command, &id]).exit(3).error()["code"], "not-uncertain");
+        let left = std::fs::read_dir(world.home.below("run")).unwrap();
+        assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("evt_")));
+        serve.stop();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_whose_process_dies_in_a_pause_of_telegrams_is_a_message_that_was_not_sent() {
+    let world = World::start(THOUGHT).await;
+    let id = uncertain(&world).await;
+    let serve = world.serve();
+    world.bot.fail("sendMessage", Failure::TooManyRequests { retry_after_seconds: 60 });
+    let home = world.home.path.to_str().unwrap().to_owned();
+    let retry = ["--home", &home, "delivery-retry", &id];
+    let mut process = world.home.binary.spawn(&retry, Stdio::null(), Stdio::null());
+    wait_until("the pause", || waiting(&world).iter().any(|row| row["reason"] == "retry-after"));
+    let held = world.home.json(&["delivery-retry", &id]).exit(4).error();
+    assert_eq!(held["code"], "claimed");
+    process.0.kill().unwrap();
+    process.wait_for_end("the killed command");
+    // Nobody can have seen what was not sent.
+    assert_eq!(world.home.json(&["delivery-confirm", &id]).exit(3).error()["code"], "not-uncertain");
+    assert_eq!(world.home.object(&["delivery-retry", &id])["status"], "delivered");
+    serve.stop();
+    assert_eq!(
+        world.bot.sent().len(),
+        4,
+        "the second chunk of the first time, and the three of a whole answer"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_serve_itself_is_sending_takes_no_word() {
+    let world = World::start(THOUGHT).await;
+    world.model.script(vec![Reply::Text("an answer".to_owned())]);
+    world.bot.fail("sendMessage", Failure::Delay(std::time::Duration::from_secs(3)));
+    let serve = world.serve();
+    world.say("one");
+    let id = wait_for("the send", || {
+        Some(waiting(&world).first()?["delivery"].as_str()?.to_owned())
+            .filter(|_| world.bot.call_count("sendMessage") == 1)
+    });
+    for command in ["delivery-retry", "delivery-confirm"] {
+        assert_eq!(world.home.json(&[command, &id]).exit(3).error()["code"], "not-uncertain");
+    }
+    assert_ne!(waiting(&world)[0]["reason"], "interrupted");
+    world.home.wait_for_deliveries("reply", 1);
+    serve.stop();
+    assert_eq!(world.bot.sent().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,16 @@ impl DispatchOptions {
 pub struct Dispatcher {
     desk: Arc<Desk>,
     stop_grace_ms: u64,
+    others: Others,
+}
+
+/// Who else may be at work on a delivery that a person says a word of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// Another process: what stands as being sent is left to it.
+    Perhaps,
+    /// Nobody: what stands as being sent was abandoned.
+    Nobody,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -136,7 +146,14 @@ impl Dispatcher {
             backoff_ms: options.backoff_ms,
             state: watch::Sender::new(ChannelState::Starting),
         };
-        Self { desk: Arc::new(desk), stop_grace_ms: options.stop_grace_ms }
+        Self { desk: Arc::new(desk), stop_grace_ms: options.stop_grace_ms, others: Others::Perhaps }
+    }
+
+    /// The same dispatcher, whose caller knows that nobody else is at work on the delivery that a word is said of: whoever
+    /// began to send it is gone.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { others: Others::Nobody, ..self }
     }
 
     /// How sending stands.
