@@ -324,7 +324,7 @@ impl Follower {
         is_alive: impl Fn() -> bool + Send + Sync,
         stop: impl Future<Output = ()> + Send,
     ) {
-        let mut news = self.reader.news().about(Topics::REST);
+        let mut news = self.reader.news().about(Topics::CHANGEOVERS);
         tokio::pin!(stop);
         loop {
             news.mark_unchanged();

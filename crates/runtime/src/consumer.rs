@@ -176,11 +176,8 @@ impl Consumer {
     pub async fn open(parts: Parts, stop: StopSignal) -> Result<Self, Error> {
         let active = load_active(&parts.reader, parts.runs.declaration()).await?;
         let mut types: BTreeMap<SourceName, Vec<EventType>> = BTreeMap::new();
-        let mut topics = Topics::RUN_ADMITTED;
         for subscription in active.declaration.subscriptions() {
             types.entry(subscription.source.clone()).or_default().push(subscription.event_type);
-            topics = topics.and(Topics::event(subscription.event_type));
-            topics = topics.and(Topics::events(subscription.event_type.beside()));
         }
         let rows = parts.reader.consumers().await?;
         let mut sources = Vec::with_capacity(types.len());
@@ -191,6 +188,7 @@ impl Consumer {
                 .ok_or_else(|| Error::NoRow { source_name: source_name.clone() })?;
             sources.push(Source::new(source_name, types, row.scanned));
         }
+        let topics = sources.iter().fold(Topics::RUN_ADMITTED, |topics, source| topics.and(source.topics));
         Ok(Self {
             news: parts.reader.news().about(topics),
             topics,
@@ -246,8 +244,9 @@ impl Consumer {
                 () = stop.stopping() => break,
                 Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => self.joined(joined)?,
                 () = self.asked.changed() => self.expect_more(),
-                _ = self.news.changed() => {
-                    self.expect_more();
+                told = self.news.changed() => {
+                    // Without an engine every look fails, and rests.
+                    self.expect(told.unwrap_or(Topics::ALL));
                     self.lanes.look_again();
                 }
                 () = elapsed(&mut recheck) => {

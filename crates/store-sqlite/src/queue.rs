@@ -1,9 +1,11 @@
-//! The queue of reads: bounded, and each read rouses one thread.
+//! The queue of reads: bounded, and each read rouses one thread, the one that rested last: what it read before is still
+//! in its cache, and the others keep out of each other's way.
 //!
 //! A producer beyond the bound waits to hand its own over; what was handed over is answered even when the queue is closed.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 
 use tokio::sync::Semaphore;
 
@@ -11,24 +13,22 @@ use tokio::sync::Semaphore;
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
-    arrived: Condvar,
     places: Semaphore,
 }
 
 #[derive(Debug)]
 struct State<T> {
     waiting: VecDeque<T>,
+    /// Threads that wait for a value, the one that rested last at the end.
+    resting: Vec<Thread>,
     is_closed: bool,
 }
 
 impl<T> Queue<T> {
     /// A queue for at most so many values.
     pub(crate) fn new(places: usize) -> Self {
-        Self {
-            state: Mutex::new(State { waiting: VecDeque::new(), is_closed: false }),
-            arrived: Condvar::new(),
-            places: Semaphore::new(places),
-        }
+        let state = State { waiting: VecDeque::new(), resting: Vec::new(), is_closed: false };
+        Self { state: Mutex::new(state), places: Semaphore::new(places) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -46,8 +46,9 @@ impl<T> Queue<T> {
         let mut state = self.lock();
         if !state.is_closed {
             state.waiting.push_back(value);
+            let roused = state.resting.pop();
             drop(state);
-            self.arrived.notify_one();
+            roused.iter().for_each(Thread::unpark);
         }
     }
 
@@ -63,15 +64,25 @@ impl<T> Queue<T> {
             if state.is_closed {
                 return None;
             }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let this = std::thread::current();
+            let id = this.id();
+            state.resting.push(this);
+            drop(state);
+            std::thread::park();
+            state = self.lock();
+            // A thread may wake unasked.
+            state.resting.retain(|resting| resting.id() != id);
         }
     }
 
     /// Takes no more values, and lets every thread end.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        let mut state = self.lock();
+        state.is_closed = true;
+        let resting = std::mem::take(&mut state.resting);
+        drop(state);
         self.places.close();
-        self.arrived.notify_all();
+        resting.iter().for_each(Thread::unpark);
     }
 }
 
@@ -103,5 +114,41 @@ mod tests {
         second.await;
         queue.close();
         assert_eq!(thread.join().unwrap(), [1, 2]);
+    }
+
+    #[tokio::test]
+    async fn the_thread_that_rested_last_is_roused_first() {
+        let queue = Arc::new(Queue::new(8));
+        let (told, answers) = std::sync::mpsc::channel();
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (its, told) = (queue.clone(), told.clone());
+                std::thread::spawn(move || {
+                    while let Some(value) = its.take() {
+                        told.send((value, std::thread::current().id())).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let all_rest = || while queue.lock().resting.len() < 3 { std::thread::yield_now() };
+        let mut first = None;
+        for value in 0..20 {
+            all_rest();
+            queue.put(value).await;
+            let (answered, by) = answers.recv().unwrap();
+            assert_eq!(answered, value);
+            assert_eq!(*first.get_or_insert(by), by);
+        }
+        // Several at once are answered, whoever does it.
+        for value in 20..28 {
+            queue.put(value).await;
+        }
+        let mut values: Vec<_> = (20..28).map(|_| answers.recv().unwrap().0).collect();
+        values.sort_unstable();
+        assert_eq!(values, (20..28).collect::<Vec<_>>());
+        queue.close();
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 }

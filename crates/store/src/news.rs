@@ -20,13 +20,15 @@ const TOPICS: usize = u64::BITS as usize;
 const _: () = assert!(EventType::ALL.len() <= Topics::FIRST_ROW as usize);
 
 impl Topics {
-    const FIRST_ROW: u32 = 55;
+    const FIRST_ROW: u32 = 54;
     /// Nothing.
     pub const NONE: Self = Self(0);
     /// Everything; what another process does is always told as this.
     pub const ALL: Self = Self(u64::MAX);
+    /// A change of a declaration at work was asked for, answered, installed or withdrawn.
+    pub const CHANGEOVERS: Self = Self(1 << Self::FIRST_ROW);
     /// A raw update came into the spool.
-    pub const SPOOLED: Self = Self(1 << Self::FIRST_ROW);
+    pub const SPOOLED: Self = Self(1 << 55);
     /// A person's own correction was judged or refused.
     pub const CORRECTIONS: Self = Self(1 << 56);
     /// A run was admitted.
@@ -59,6 +61,11 @@ impl Topics {
         Self(self.0 | other.0)
     }
 
+    /// Whether the sets have a topic in common.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// What a commit touches.
     pub fn of(commit: &Commit) -> Self {
         commit.ops.iter().fold(Self::NONE, |all, op| all.and(Self::of_op(op)))
@@ -77,6 +84,10 @@ impl Topics {
             Op::PutVersion(_) | Op::RemoveDocument { .. } => Self::DOCUMENTS,
             Op::SettleCorrection { .. } => Self::CORRECTIONS,
             Op::SetRole { .. } => Self::ROLES,
+            Op::InstallDeclaration(_)
+            | Op::PutChangeover(_)
+            | Op::AckChangeover { .. }
+            | Op::ClearChangeover { .. } => Self::CHANGEOVERS,
             Op::SpoolDelete { .. }
             | Op::SpoolFailed { .. }
             | Op::CountRefusedChat { .. }
@@ -85,10 +96,6 @@ impl Topics {
             | Op::ExpectJudgment { .. }
             | Op::PutIntent(_)
             | Op::ClearIntent { .. }
-            | Op::InstallDeclaration(_)
-            | Op::PutChangeover(_)
-            | Op::AckChangeover { .. }
-            | Op::ClearChangeover { .. }
             | Op::SetCursor { .. } => Self::REST,
         }
     }
@@ -155,19 +162,27 @@ impl News {
         self.seen = self.tidings.borrow_and_update().number;
     }
 
-    /// Ends when one of the topics was touched since the last time, or since [`Self::mark_unchanged`].
+    /// The topics that were touched since the last time, or since [`Self::mark_unchanged`]; they are seen with this. Call
+    /// it before a look, as that one.
+    pub fn take(&mut self) -> Topics {
+        let tidings = self.tidings.borrow_and_update();
+        let touched = self.about.each().filter(|topic| tidings.newest[*topic] > self.seen);
+        let touched = touched.fold(Topics::NONE, |all, topic| all.and(Topics(1 << topic)));
+        if touched != Topics::NONE {
+            self.seen = tidings.number;
+        }
+        touched
+    }
+
+    /// Ends when one of the topics was touched since the last time, or since [`Self::mark_unchanged`]; answers which were.
     ///
     /// # Errors
     /// [`RecvError`] when the engine is gone.
-    pub async fn changed(&mut self) -> Result<(), RecvError> {
+    pub async fn changed(&mut self) -> Result<Topics, RecvError> {
         loop {
-            {
-                let tidings = self.tidings.borrow_and_update();
-                let newest = self.about.each().map(|topic| tidings.newest[topic]).max();
-                if newest.is_some_and(|newest| newest > self.seen) {
-                    self.seen = tidings.number;
-                    return Ok(());
-                }
+            let touched = self.take();
+            if touched != Topics::NONE {
+                return Ok(touched);
             }
             self.tidings.changed().await?;
         }
@@ -181,9 +196,16 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    fn is_told(news: &mut News) -> bool {
+    fn told(news: &mut News) -> Option<Topics> {
         let mut context = Context::from_waker(Waker::noop());
-        matches!(pin!(news.changed()).poll(&mut context), Poll::Ready(Ok(())))
+        match pin!(news.changed()).poll(&mut context) {
+            Poll::Ready(Ok(topics)) => Some(topics),
+            _ => None,
+        }
+    }
+
+    fn is_told(news: &mut News) -> bool {
+        told(news).is_some()
     }
 
     #[test]
@@ -214,6 +236,23 @@ mod tests {
         drop(herald);
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(pin!(news.changed()).poll(&mut context), Poll::Ready(Err(_))));
+    }
+
+    #[test]
+    fn a_follower_hears_which_of_its_topics_were_touched() {
+        let herald = Herald::default();
+        let mut news = herald.news().about(Topics::SPOOLED.and(Topics::RUN_ADMITTED));
+        herald.tell(Topics::SPOOLED.and(Topics::RUN_MOVED));
+        assert_eq!(told(&mut news), Some(Topics::SPOOLED));
+        herald.tell(Topics::RUN_ADMITTED);
+        herald.tell(Topics::SPOOLED);
+        assert_eq!(told(&mut news), Some(Topics::SPOOLED.and(Topics::RUN_ADMITTED)));
+        herald.tell(Topics::ALL);
+        assert!(told(&mut news).is_some_and(|topics| topics.meets(Topics::RUN_ADMITTED)));
+        assert!(!Topics::SPOOLED.meets(Topics::RUN_ADMITTED));
+        herald.tell(Topics::SPOOLED);
+        assert_eq!(news.take(), Topics::SPOOLED);
+        assert_eq!((news.take(), told(&mut news)), (Topics::NONE, None));
     }
 
     #[test]

@@ -240,7 +240,7 @@ async fn follow_runs(
             is_other
         });
         match stop.unless(news.changed()).await {
-            Some(Ok(())) if stop.pause(TYPING_LOOK).await == Next::GoOn => {}
+            Some(Ok(_)) if stop.pause(TYPING_LOOK).await == Next::GoOn => {}
             _ => return,
         }
     }

@@ -12,7 +12,7 @@ use thought_contract::run::{AttemptState, BlockedReason, RunState, run_id};
 use thought_store::command::NewRun;
 use thought_store::handle::Admission;
 use thought_store::row::{RunFilter, RunRow};
-use thought_store::{Precondition, StoreError};
+use thought_store::{Precondition, StoreError, Topics};
 
 use super::lanes::LaneKey;
 use super::{Consumer, Error};
@@ -29,6 +29,8 @@ const OPEN: [RunState; 3] = [RunState::Admitted, RunState::Running, RunState::He
 pub(super) struct Source {
     pub(super) name: SourceName,
     types: Vec<EventType>,
+    /// News of what may be appended to it.
+    pub(super) topics: Topics,
     /// Everything up to here was looked at.
     pub(super) looked: u64,
     /// `scanned` of the store is at least this, once every admission is committed.
@@ -41,15 +43,26 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(name: SourceName, types: Vec<EventType>, scanned: u64) -> Self {
-        Self { name, types, looked: scanned, admitted: scanned, more: true, last: Admissions::default() }
+        let topics = types.iter().fold(Topics::events(&types), |topics, event_type| {
+            topics.and(Topics::events(event_type.beside()))
+        });
+        let last = Admissions::default();
+        Self { name, types, topics, looked: scanned, admitted: scanned, more: true, last }
     }
 }
 
 impl Consumer {
-    /// Something was committed: both rows and log may have more.
+    /// Both rows and log may have more.
     pub(super) fn expect_more(&mut self) {
-        self.rows_more = true;
-        self.sources.iter_mut().for_each(|source| source.more = true);
+        self.expect(Topics::ALL);
+    }
+
+    /// This was committed: rows may have more where a run was admitted, a source where something came into it.
+    pub(super) fn expect(&mut self, touched: Topics) {
+        self.rows_more |= touched.meets(Topics::RUN_ADMITTED);
+        for source in &mut self.sources {
+            source.more |= touched.meets(source.topics);
+        }
     }
 
     /// Fills the window, and starts what may start.

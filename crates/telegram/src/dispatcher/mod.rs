@@ -250,16 +250,18 @@ impl Dispatcher {
     }
 
     async fn work(&self, shift: &mut Shift, stop: &Stop) {
-        let mut news = self.desk.reader.news().about(Topics::events(&FOLLOWED).and(Topics::CORRECTIONS));
+        let followed = Topics::events(&FOLLOWED).and(Topics::CORRECTIONS);
+        let mut news = self.desk.reader.news().about(followed);
         let mut backoff = Backoff::new(self.desk.backoff_ms.0, self.desk.backoff_ms.1);
-        let mut is_behind = true;
+        // What may have more than was read.
+        let mut due = followed;
         while !stop.is_said() {
             let mut pause = None;
-            if is_behind && !shift.board.is_full() {
-                news.mark_unchanged();
-                match self.read_on(shift).await {
-                    Ok(log) => {
-                        is_behind = log == Log::More;
+            if due.meets(followed) && !shift.board.is_full() {
+                due = due.and(news.take());
+                match self.read_on(shift, due).await {
+                    Ok(left) => {
+                        due = left;
                         backoff.reset();
                     }
                     Err(error) => {
@@ -271,6 +273,7 @@ impl Dispatcher {
             while let Some(job) = shift.board.next() {
                 self.start(shift, job, stop);
             }
+            let is_behind = due.meets(followed);
             let goes_on = is_behind && pause.is_none() && !shift.board.is_full();
             tokio::select! {
                 biased;
@@ -278,8 +281,8 @@ impl Dispatcher {
                 Some(ended) = shift.crew.tasks.join_next_with_id() => shift.ended(ended),
                 () = std::future::ready(()), if goes_on => {}
                 () = pause_of(pause) => {}
-                changed = news.changed(), if !is_behind => match changed {
-                    Ok(()) => is_behind = true,
+                told = news.changed(), if !is_behind => match told {
+                    Ok(touched) => due = touched,
                     Err(_) => return,
                 },
             }
@@ -311,11 +314,18 @@ impl Dispatcher {
         shift.crew.chats.insert(task.id(), chat);
     }
 
-    /// Reads one page of the log, and one of the corrections that matched nothing.
-    async fn read_on(&self, shift: &mut Shift) -> Result<Log, StoreError> {
-        let log = self.read_page(shift).await?;
-        let refusals = self.read_refusals(shift).await?;
-        Ok(if (log, refusals) == (Log::AllRead, Log::AllRead) { Log::AllRead } else { Log::More })
+    /// Reads one page of the log, and one of the corrections that matched nothing, as far as they may have more. Answers
+    /// which of them still may.
+    async fn read_on(&self, shift: &mut Shift, due: Topics) -> Result<Topics, StoreError> {
+        let mut left = Topics::NONE;
+        let log = Topics::events(&FOLLOWED);
+        if due.meets(log) && self.read_page(shift).await? == Log::More {
+            left = left.and(log);
+        }
+        if due.meets(Topics::CORRECTIONS) && self.read_refusals(shift).await? == Log::More {
+            left = left.and(Topics::CORRECTIONS);
+        }
+        Ok(left)
     }
 
     /// Reads one page of the log.
