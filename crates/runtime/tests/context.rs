@@ -255,6 +255,43 @@ async fn the_newest_turns_fit_and_the_rest_is_told() {
 }
 
 #[tokio::test]
+async fn where_messages_have_no_answer_as_many_of_them_fit() {
+    // Of answered turns two fit, and a third shows that no more do; of bare messages five.
+    let home = Home::with(|text| text.replace("maxEvents: 64", "maxEvents: 6")).await;
+    for number in 0..3 {
+        home.say(&format!("bare {number}")).await;
+    }
+    let trigger = home.say("now").await;
+    let built = home.build(TELEGRAM, &trigger).await;
+    assert_eq!(said(&built.packet), ["user: bare 0", "user: bare 1", "user: bare 2", "user: now"]);
+    assert_eq!(built.snapshot_decoded.provenance.omitted_turns, None);
+    home.say("one more").await;
+    home.say("and one").await;
+    home.say("and the last").await;
+    let trigger = home.say("again").await;
+    let built = home.build(TELEGRAM, &trigger).await;
+    let newest =
+        ["user: bare 2", "user: now", "user: one more", "user: and one", "user: and the last", "user: again"];
+    assert_eq!(said(&built.packet), newest);
+    assert_eq!(built.snapshot_decoded.provenance.omitted_turns.unwrap().count, 2);
+    for number in 0..3 {
+        home.exchange(&format!("q{number}"), &format!("a{number}")).await;
+    }
+    let trigger = home.say("at last").await;
+    let built = home.build(TELEGRAM, &trigger).await;
+    assert_eq!(
+        said(&built.packet),
+        ["user: q1", "assistant: a1", "user: q2", "assistant: a2", "user: at last"]
+    );
+    // Bare messages among them make room for one more event, which no whole turn fits into.
+    home.say("bare again").await;
+    let trigger = home.say("the end").await;
+    let built = home.build(TELEGRAM, &trigger).await;
+    let shown = ["user: q2", "assistant: a2", "user: at last", "user: bare again", "user: the end"];
+    assert_eq!(said(&built.packet), shown);
+}
+
+#[tokio::test]
 async fn with_room_for_one_message_there_is_no_history() {
     let home = Home::with(|text| text.replace("maxEvents: 64", "maxEvents: 1")).await;
     home.exchange("one", "two").await;

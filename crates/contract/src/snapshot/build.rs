@@ -102,6 +102,12 @@ impl<'a> Selection<'a> {
         &self.turns
     }
 
+    /// Whether it went through all that was read, down to this ordinal: then an earlier turn, where there is one, may fit
+    /// too.
+    pub fn reaches(&self, oldest: u64) -> bool {
+        self.first_ordinal <= oldest
+    }
+
     /// The end of the omitted ordinals, which begin at 1; `None` when nothing is omitted.
     pub fn omitted_before(&self) -> Option<u64> {
         (self.first_ordinal > 1).then_some(self.first_ordinal)

@@ -173,23 +173,47 @@ impl<'a> ContextBuilder<'a> {
             Err(refusal) => return Ok(Built::Blocked(blocked(refusal))),
         };
         self.documents.refresh().await?;
+        let earlier_max = ask.declaration.budget().events_max.saturating_sub(1);
+        // A turn with its answer is two events: this many are all that fit, and one more that does not.
+        let mut turns_max = earlier_max.min(earlier_max / 2 + 1);
+        loop {
+            match self.build_from(&ask, &conversation, turns_max).await? {
+                Some(built) => return Ok(built),
+                // Some have no answer that is shown, and there is room for earlier ones.
+                None => turns_max = earlier_max,
+            }
+        }
+    }
+
+    /// Builds the context from at most so many earlier turns; nothing where all of them fit and more may, up to the bound of
+    /// the declaration.
+    async fn build_from(
+        &self,
+        ask: &Ask<'_>,
+        conversation: &Conversation<'_>,
+        turns_max: u32,
+    ) -> Result<Option<Built>, ContextError> {
         let trigger = &ask.trigger.envelope;
-        let rows = self.reader.context(query(&ask, &conversation)).await?;
+        let rows = self.reader.context(query(ask, conversation, turns_max)).await?;
         let rows = rows.ok_or_else(|| ContextError::NoOrdinal { trigger: trigger.id.clone() })?;
         let ContextRows { conversation: name, ordinal, turns, older, documents: found } = rows;
         if let (PendingReplies::Await, Some((output, settled_at))) = (ask.pending, pending_reply(&turns)) {
-            return Ok(Built::Pending { output, settled_at });
+            return Ok(Some(Built::Pending { output, settled_at }));
         }
         let documents = match documents(ask.declaration, found)? {
             DocumentSet::Found(found) => found,
-            DocumentSet::IdentityMissing => return Ok(Built::Held(HeldReason::DocumentMissing)),
+            DocumentSet::IdentityMissing => return Ok(Some(Built::Held(HeldReason::DocumentMissing))),
         };
         let history = turn_evidence(turns);
         let budget = ask.declaration.budget();
-        let selection = match select(&conversation, &history, &documents.present, budget, ordinal) {
+        let selection = match select(conversation, &history, &documents.present, budget, ordinal) {
             Ok(selection) => selection,
-            Err(_too_large) => return Ok(Built::Blocked(BlockedReason::ContextTooLarge)),
+            Err(_too_large) => return Ok(Some(Built::Blocked(BlockedReason::ContextTooLarge))),
         };
+        let has_more = turns_max < budget.events_max.saturating_sub(1) && !older.is_empty();
+        if has_more && history.first().is_some_and(|oldest| selection.reaches(oldest.ordinal)) {
+            return Ok(None);
+        }
         let omitted_newest = omitted(&selection, &history, older);
         let parts = Composition {
             declaration: ask.declaration,
@@ -201,23 +225,23 @@ impl<'a> ContextBuilder<'a> {
             missing_documents: documents.missing,
             omitted_newest,
         };
-        let snapshot = compose(parts, &conversation, &selection);
+        let snapshot = compose(parts, conversation, &selection);
         let mut loaded = LoadedEvidence::default();
         evidence::put_declaration(&mut loaded, ask.stored);
         images(self.images, ask.trigger, &mut loaded).await?;
         loaded.put_event(ask.trigger.clone());
         evidence::put_turns(&mut loaded, history);
         evidence::put_documents(&mut loaded, documents.present);
-        finish(ask.run, snapshot, &loaded)
+        finish(ask.run, snapshot, &loaded).map(Some)
     }
 }
 
 /// What the store is asked for.
-fn query(ask: &Ask<'_>, conversation: &Conversation<'_>) -> ContextQuery {
+fn query(ask: &Ask<'_>, conversation: &Conversation<'_>, turns_max: u32) -> ContextQuery {
     let declared = ask.declaration.documents();
     ContextQuery {
         trigger: ask.trigger.envelope.id.clone(),
-        turns_max: ask.declaration.budget().events_max.saturating_sub(1),
+        turns_max,
         agents: conversation.agents().iter().map(|agent| agent.as_str().to_owned()).collect(),
         older_max: u32::try_from(OMITTED_IDS_MAX).unwrap_or(u32::MAX),
         documents: declared.map(|documents| (documents.source.clone(), documents.paths.clone())),
