@@ -22,11 +22,15 @@ pub enum CompressError {
     Damaged,
 }
 
+/// Most of a snapshot is hashes, of which more effort makes nothing less: the default is a quarter of a percent smaller, and
+/// a turn waits for it.
+const LEVEL: u32 = 4;
+
 pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>, CompressError> {
     if bytes.len() > SNAPSHOT_BYTES_MAX {
         return Err(CompressError::TooLong);
     }
-    let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 3), Compression::default());
+    let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 3), Compression::new(LEVEL));
     encoder.write_all(bytes).map_err(CompressError::Compress)?;
     encoder.finish().map_err(CompressError::Compress)
 }
