@@ -172,8 +172,14 @@ const fn worker_failed(code: &'static str) -> JailError {
 impl Jail for Jailer {
     fn checkout(&self) -> BoxFuture<'_, Result<Box<dyn Worker>, JailError>> {
         Box::pin(async move {
-            let pool = self.pool.clone();
-            let taken = tokio::task::spawn_blocking(move || pool.checkout()).await;
+            // What is ready is taken at once; a launch is waited for elsewhere.
+            let taken = match self.pool.checkout_ready() {
+                Some(worker) => Ok(Ok(worker)),
+                None => {
+                    let pool = self.pool.clone();
+                    tokio::task::spawn_blocking(move || pool.checkout()).await
+                }
+            };
             let unavailable = JailError { code: "sandbox-unavailable", kind: JailErrorKind::Unavailable };
             let worker = match taken {
                 Ok(Ok(worker)) => worker,

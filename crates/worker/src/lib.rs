@@ -4,6 +4,8 @@
 //! clock or file, keeps no state, and serves one attempt. All that it reads and writes goes through the one channel
 //! that it is handed, by the codecs of the protocol room.
 
+mod rehearsal;
+
 use std::io::{Read, Write};
 
 use thought_protocol::frame::{FrameError, FrameKind, read_frame, write_frame};
@@ -40,6 +42,7 @@ impl ExitReason {
 
 /// Serves one attempt on the channel and returns. It never panics on anything that it reads.
 pub fn serve<S: Read + Write>(mut channel: S) -> ExitReason {
+    rehearsal::rehearse();
     match attempt(&mut channel) {
         Ok(reason) => reason,
         Err(reason) => match send_result(&mut channel, &WorkerResult::of_failure(reason)) {

@@ -131,6 +131,18 @@ impl WarmPool {
         }
     }
 
+    /// The ready worker, if there is one: waits for nothing, and else is as [`Self::checkout`].
+    pub fn checkout_ready(&self) -> Option<SealedWorker> {
+        let place = self.shared.lock();
+        if !matches!(*place, Place::Ready(_)) {
+            return None;
+        }
+        match self.shared.set(place, Place::Filling) {
+            Place::Ready(worker) if worker.is_alive() => Some(worker),
+            _ => None,
+        }
+    }
+
     /// Waits until a worker is ready, and leaves it in its place.
     ///
     /// # Errors
