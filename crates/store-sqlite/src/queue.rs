@@ -130,7 +130,11 @@ mod tests {
                 })
             })
             .collect();
-        let all_rest = || while queue.lock().resting.len() < 3 { std::thread::yield_now() };
+        let all_rest = || {
+            while queue.lock().resting.len() < 3 {
+                std::thread::yield_now()
+            }
+        };
         let mut first = None;
         for value in 0..20 {
             all_rest();
