@@ -5,7 +5,6 @@
 mod appends;
 mod changes;
 mod configuration;
-mod dark;
 mod declarations;
 mod demo;
 mod doctor;
