@@ -13,7 +13,7 @@ pub(crate) const STATEMENTS_KEPT: usize = 96;
 /// Page cache of the writer, KiB.
 pub(crate) const WRITER_CACHE_KIB: i64 = 512;
 /// Page cache of a reader, KiB: all that the context of a turn reads, so that no page of it is read twice.
-pub(crate) const READER_CACHE_KIB: i64 = 512;
+pub(crate) const READER_CACHE_KIB: i64 = 256;
 /// Page cache of the connection that only looks for news, KiB.
 pub(crate) const NEWS_CACHE_KIB: i64 = 16;
 /// Time between two looks for news, milliseconds.

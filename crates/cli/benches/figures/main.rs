@@ -5,6 +5,7 @@
 //! busy with other work prints other times; the ratios and the counts stay.
 
 mod commits;
+mod context;
 mod cost;
 mod export;
 mod fill;
@@ -17,6 +18,7 @@ mod scale;
 mod stats;
 mod table;
 mod turns;
+mod word;
 
 use std::process::ExitCode;
 
@@ -60,6 +62,12 @@ fn run() -> Result<()> {
     }
     if options.wants(Part::Disk) {
         turns::on_disk(&options, &mut table)?;
+    }
+    if options.wants(Part::Context) {
+        context::at_each_size(&options, &mut table)?;
+    }
+    if options.wants(Part::Word) {
+        word::of_a_person(&options, &mut table)?;
     }
     if options.wants(Part::Scale) {
         scale::compare(&options, &mut table)?;

@@ -14,23 +14,27 @@ pub(crate) enum Part {
     Settlement,
     Memory,
     Disk,
+    Context,
+    Word,
     Scale,
     Mail,
     Export,
 }
 
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 10] = [
     ("jail", Part::Jail),
     ("packet", Part::Packet),
     ("settlement", Part::Settlement),
     ("memory", Part::Memory),
     ("disk", Part::Disk),
+    ("context", Part::Context),
+    ("word", Part::Word),
     ("scale", Part::Scale),
     ("mail", Part::Mail),
     ("export", Part::Export),
 ];
 
-const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,scale,mail,export] [--turns N] \
+const USAGE: &str = "figures [--json] [--only jail,packet,settlement,memory,disk,context,word,scale,mail,export] [--turns N] \
                      [--events N] [--memory DIR] [--disk DIR]";
 
 /// The options of one run.

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use thought_fakes::Reply;
 
 use crate::cost::{self, Cost};
 use crate::fill::Filler;
@@ -25,6 +26,8 @@ const IDLE: Duration = Duration::from_millis(1_500);
 /// Turns after which a store's context is as full as it gets: 64, and the ids of as many that are left out.
 const FULL_CONTEXT: usize = 130;
 
+/// Kills in the middle of a turn.
+const KILLS: usize = 5;
 const READY_MS_MAX: f64 = 40.0;
 const RESIDENT_MIB_MAX: f64 = 18.0;
 
@@ -57,10 +60,57 @@ pub(crate) fn compare(options: &Options, table: &mut Table) -> Result<()> {
     let cost_of_many = cost::of_turns(&place, &servers, COUNTED)?;
     let in_many = standing(&place, &servers, Idle::AfterTurns)?;
 
+    let recovered = recovery(&place, &servers)?;
     costs(table, (few, &cost_of_few), (many, &cost_of_many));
     let bytes = std::fs::metadata(place.database())?.len();
     table.row(Row::new("database file", bytes as f64 / 1_048_576.0, "MiB").note(format!("{many} events")));
-    starts(table, first_ready, [("an empty store", &in_empty), ("few", &in_few), ("many", &in_many)])
+    starts(table, first_ready, [("an empty store", &in_empty), ("few", &in_few), ("many", &in_many)])?;
+    table.group(format!(
+        "After a kill in the middle of a turn, in a store with {many} events (median of {KILLS})"
+    ));
+    let mut bare = Sample::default();
+    for _ in 0..30 {
+        bare.push_ms(crate::place::bare_start()?);
+    }
+    let row =
+        Row::new("from the start to the ready line", recovered.ready.median(), "ms").at_most(READY_MS_MAX);
+    table.row(row.beside("a bare process", bare.median()));
+    let row = Row::new("from the start to the receipt of the reply", recovered.receipt.median(), "ms");
+    table.row(
+        row.beside("a bare process", bare.median()).note("the first request is lost, and is made once more"),
+    );
+    Ok(())
+}
+
+/// How a process takes up what a killed one left.
+#[derive(Default)]
+struct Recovered {
+    ready: Sample,
+    receipt: Sample,
+}
+
+/// Kills `serve` while the model is asked, and starts it again.
+fn recovery(place: &Place, servers: &Servers) -> Result<Recovered> {
+    let mut recovered = Recovered::default();
+    let observer = place.observer()?;
+    for _ in 0..KILLS {
+        let asked = servers.model.request_count();
+        servers.model.script(vec![Reply::Hang]);
+        let serving = Serving::start(place)?;
+        let known = observer.newest_receipt()?;
+        servers.say();
+        while servers.model.request_count() == asked {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Dropped, it is killed.
+        drop(serving);
+        let began = Instant::now();
+        let serving = Serving::start(place)?;
+        recovered.ready.push_ms(serving.ready_after);
+        recovered.receipt.push_ms(observer.wait_for_receipt(known)?.at - began);
+        serving.stop()?;
+    }
+    Ok(recovered)
 }
 
 fn fill(servers: &Servers, place: &Place, events: u64) -> Result<u64> {
@@ -148,7 +198,8 @@ fn starts(table: &mut Table, first_ready: Duration, standings: [(&str, &Standing
                 continue;
             }
             let row = Row::new(format!("resident, {name}, {when}"), mib(memory.resident_kib), "MiB");
-            table.row(row.beside("empty", empty).at_most(RESIDENT_MIB_MAX).note(format!(
+            let row = if when == "idle" { row.at_most(RESIDENT_MIB_MAX) } else { row };
+            table.row(row.beside("empty", empty).note(format!(
                 "{:.1} of it the program's own file, {:.1} anonymous, {} threads",
                 mib(memory.file_kib),
                 mib(memory.anonymous_kib),
