@@ -64,8 +64,6 @@ fn packet(api: Api) -> Packet {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a way that ends early fails the test")]
-
     use thought_protocol::result::{Outcome, WorkerResult};
 
     use super::*;
