@@ -254,3 +254,34 @@ async fn what_was_never_at_work_is_consumed_by_a_serve_that_is_at_work_already()
     at_the_head(home, 2);
     assert_eq!(home.object(&["verify"])["whole"], true);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_followed_may_change_and_nothing_is_answered_twice() {
+    let world = World::start(THOUGHT).await;
+    let home = &world.home;
+    let serve = world.serve();
+    world.turn("one", 1).await;
+    // Everything of a source that it follows already is settled: there is nothing to replay.
+    raise(home, 1);
+    edit(home, "replay: now", "replay: all");
+    activate(home).exit(0);
+    world.turn("two", 2).await;
+    each_once(&world, 2);
+    // A source that nobody speaks in: what is said elsewhere is nobody's turn.
+    raise(home, 2);
+    edit(home, &format!("source: {SOURCE}"), "source: telegram:other");
+    edit(home, "replay: all", "replay: now");
+    activate(home).exit(0);
+    world.say("three");
+    home.wait_for_events("source.telegram.message@1", 3);
+    // And back: what was said meanwhile is past, what comes now is answered.
+    raise(home, 3);
+    edit(home, "source: telegram:other", &format!("source: {SOURCE}"));
+    activate(home).exit(0);
+    world.turn("four", 3).await;
+    at_the_head(home, 4);
+    serve.stop();
+    assert_eq!(versions(home), [1, 2, 4]);
+    assert_eq!((home.runs().len(), home.deliveries("reply").len()), (3, 3));
+    assert_eq!(home.object(&["verify"])["whole"], true);
+}
