@@ -329,7 +329,9 @@ mod tests {
         assert!(payload.contains(r#""text":"look at both""#) && payload.contains("blobSha256"), "{payload}");
         assert_eq!(notice.event_type(), EventType::NoticeRequested);
         // The same notice as for a part that comes alone.
-        let Step::Event(alone, None) = of(std::slice::from_ref(&bare), ON).unwrap() else { panic!("a notice") };
+        let Step::Event(alone, None) = of(std::slice::from_ref(&bare), ON).unwrap() else {
+            panic!("a notice")
+        };
         assert_eq!(alone.id(), notice.id());
         let off = Switches { failure_notice: true, notices: false };
         assert!(matches!(of(&[read, bare], off).unwrap(), Step::Event(_, None)));
