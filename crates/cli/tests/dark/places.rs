@@ -83,7 +83,7 @@ struct Shown {
     environment: Vec<u8>,
 }
 
-/// Looks at every process of one program as long as it lives, from the side.
+/// Looks at every process of one program below this one as long as it lives, from the side.
 pub(crate) struct Onlooker {
     over: Arc<AtomicBool>,
     found: Arc<Mutex<Vec<String>>>,
@@ -92,7 +92,7 @@ pub(crate) struct Onlooker {
 }
 
 impl Onlooker {
-    /// Begins to look at whatever runs this program.
+    /// Begins to look at whatever runs this program below this process.
     pub(crate) fn of(program: &Path) -> Self {
         let program: PathBuf = program.canonicalize().unwrap();
         let mut onlooker =
@@ -152,12 +152,29 @@ pub(crate) const WORKER: &str = "worker";
 /// Any other process of the program.
 pub(crate) const COMMAND: &str = "command";
 
-/// Every process of the program, with what it shows; one that ends meanwhile shows nothing.
+/// Whether a process hangs below this one.
+fn is_ours(mut pid: u32) -> bool {
+    while pid > 1 {
+        if pid == std::process::id() {
+            return true;
+        }
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        pid = parent.and_then(|parent| parent.trim().parse().ok()).unwrap_or(0);
+    }
+    false
+}
+
+/// Every process of the program below this one, with what it shows; one that ends meanwhile shows nothing.
 fn processes(program: &Path) -> Vec<(&'static str, Shown)> {
     let mut shown = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let place = entry.path();
         if fs::read_link(place.join("exe")).ok().as_deref() != Some(program) {
+            continue;
+        }
+        let pid = entry.file_name().to_string_lossy().parse().unwrap_or(0);
+        if !is_ours(pid) {
             continue;
         }
         let read = |name: &str| fs::read(place.join(name)).ok();
