@@ -1,8 +1,9 @@
 //! Claims: what a short command works at beside `serve`, one file each under `run/`, held with `flock` as long as the command
 //! works and marked before it begins. Who ends in good order takes the file away; a process that dies leaves it marked and
-//! free, and so whoever comes next knows that nobody is at it any more.
+//! free, and so whoever comes next knows that nobody is at it any more. A dispatcher that begins takes over what every claim
+//! was on and takes the files away, the held ones too: what is being sent from then on is its own work.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -41,15 +42,17 @@ impl Claim {
     pub fn take(home: &Home, delivery: &EventId) -> Result<Option<Self>, Failure> {
         let path = home.run_folder()?.join(name(delivery));
         for _ in 0..TRIES {
-            let mut file = open(&path, true).map_err(|error| cannot(&path, &error))?;
+            let file = open(&path, true).map_err(|error| cannot(&path, &error))?;
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
                 std::thread::sleep(PAUSE);
                 continue;
             }
             // Whoever had it may have taken the file away in between; then what is held is nobody's claim.
-            if stands(&file, &path) {
-                let was_left = is_marked(&mut file);
-                return Ok(Some(Self { file, path, was_left, is_marked: was_left }));
+            let mut claim = Self { file, path: path.clone(), was_left: false, is_marked: true };
+            if claim.standing().is_there() {
+                claim.was_left = is_marked(&mut claim.file);
+                claim.is_marked = claim.was_left;
+                return Ok(Some(claim));
             }
         }
         Ok(None)
@@ -58,6 +61,11 @@ impl Claim {
     /// Whether a process died in the middle of what it claimed.
     pub const fn was_left(&self) -> bool {
         self.was_left
+    }
+
+    /// The way to tell later whether a dispatcher took over what this is a claim on.
+    pub fn standing(&self) -> Standing {
+        Standing { file: inode(self.file.metadata()), path: self.path.clone() }
     }
 
     /// From here on something is begun that another process has to know of, should this one die.
@@ -80,10 +88,25 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.is_marked {
+        // One that was taken over has left its place, perhaps to another.
+        if !self.is_marked && self.standing().is_there() {
             // A file that stays is unmarked or of no process that lives; the next dispatcher takes it away.
             drop(std::fs::remove_file(&self.path));
         }
+    }
+}
+
+/// Where a claim stood when it was taken. Its holder keeps the file open, so that no other file can pass for it.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    file: Option<Inode>,
+    path: PathBuf,
+}
+
+impl Standing {
+    /// Whether it stands there still: no dispatcher has begun since.
+    pub fn is_there(&self) -> bool {
+        self.file.is_some() && self.file == inode(std::fs::symlink_metadata(&self.path))
     }
 }
 
@@ -93,16 +116,14 @@ pub fn is_left(home: &Home, delivery: &EventId) -> bool {
     flock(&file, FlockOperation::NonBlockingLockShared).is_ok() && is_marked(&mut file)
 }
 
-/// Takes every claim away that a process died with. For whoever takes over what was claimed: a dispatcher that begins.
-pub fn forget_left(home: &Home) {
+/// Takes every claim away, held or left. For whoever takes over what was claimed, before anything of it is read: a dispatcher
+/// that begins. A command that still lives finds its claim gone, and then what it waited with taken up.
+pub fn take_over(home: &Home) {
     let Ok(entries) = std::fs::read_dir(home.below("run")) else { return };
     let paths = entries.flatten().map(|entry| entry.path());
     for path in paths.filter(|path| path.file_name().is_some_and(is_of_a_delivery)) {
-        if let Ok(file) = open(&path, false)
-            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && stands(&file, &path)
-        {
-            drop(std::fs::remove_file(&path));
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::warn!(kind = %error.kind(), "a claim on a delivery cannot be taken over");
         }
     }
 }
@@ -122,12 +143,11 @@ fn open(path: &Path, make: bool) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Whether this open file is the one that stands there.
-fn stands(file: &File, path: &Path) -> bool {
-    match (file.metadata(), std::fs::symlink_metadata(path)) {
-        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
-        _ => false,
-    }
+/// The device and number of a file.
+type Inode = (u64, u64);
+
+fn inode(metadata: std::io::Result<Metadata>) -> Option<Inode> {
+    metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn is_marked(file: &mut File) -> bool {

@@ -49,15 +49,11 @@ pub async fn say(home: &Home, store: &Store, printer: Printer, id: &str, word: W
         )
         .hint("look at thought status again"));
     };
-    let mut dispatcher = channel::dispatcher(home, telegram, store, client);
-    // Whoever began to send it and still lives holds the claim, or dispatches.
-    let is_alone = claim.was_left() || !lock::is_held(home, lock::DISPATCH);
-    if is_alone {
-        dispatcher = dispatcher.alone();
-    }
+    let is_abandoned = abandonment(home, &claim);
+    let dispatcher = channel::dispatcher(home, telegram, store, client).asking(is_abandoned.clone());
     let stands = dispatcher.stands(&cause).await.map_err(|error| refusal(error, &cause))?;
     // What is uncertain is moved by a person's word alone, and so by this process alone.
-    if is_alone || stands == DeliveryState::Uncertain {
+    if stands == DeliveryState::Uncertain || is_abandoned() {
         claim.mark()?;
     }
     let outcome = carry_out(&dispatcher, &cause, operator.as_deref()).await;
@@ -80,6 +76,16 @@ pub async fn say(home: &Home, store: &Store, printer: Printer, id: &str, word: W
             Err(Failure::refused("undelivered", "it was not delivered, and will not be")
                 .hint("thought status says why"))
         }
+    }
+}
+
+/// Whether whoever began to send what is claimed is gone. One that lives holds the claim, or dispatches: a left claim that
+/// still stands is of a delivery that no dispatcher took over, and where none was left, nobody but a dispatcher can be at it.
+fn abandonment(home: &Home, claim: &Claim) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
+    let (home, standing) = (home.clone(), claim.was_left().then(|| claim.standing()));
+    move || match &standing {
+        Some(standing) => standing.is_there(),
+        None => !lock::is_held(&home, lock::DISPATCH),
     }
 }
 

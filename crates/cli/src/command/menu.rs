@@ -22,6 +22,7 @@ use thought_telegram::wire::BotCommand;
 use tokio::sync::watch;
 
 use crate::channel::{self, call_failure};
+use crate::claim;
 use crate::compose::SystemClock;
 use crate::config::Telegram;
 use crate::exit::Failure;
@@ -128,6 +129,7 @@ async fn deliver(
         // A serve is at work: it sends them.
         Taken::Held => drop(settled.await),
         Taken::Ours(_lock) => {
+            claim::take_over(home);
             let (say, word) = watch::channel(false);
             let dispatcher = channel::dispatcher(home, telegram, store, client);
             let work = dispatcher.run(Stop::new(word));

@@ -170,8 +170,8 @@ impl Channel<'_> {
     }
 
     fn dispatch(&self, tasks: &mut Tasks, stop: &Stop) {
-        // What a command died over is taken up by the dispatcher itself.
-        claim::forget_left(&self.ready.home);
+        // What commands were at is taken up by the dispatcher itself.
+        claim::take_over(&self.ready.home);
         let store = &self.ready.store;
         let ports = DispatcherPorts {
             reader: store.reader(),

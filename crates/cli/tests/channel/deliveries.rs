@@ -180,6 +180,29 @@ async fn what_serve_itself_is_sending_takes_no_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_serve_that_begins_took_over_is_its_own_though_the_command_that_had_it_dies_later() {
+    let world = World::start(THOUGHT).await;
+    let id = uncertain(&world).await;
+    world.bot.fail("sendMessage", Failure::TooManyRequests { retry_after_seconds: 60 });
+    let home = world.home.path.to_str().unwrap().to_owned();
+    let retry = ["--home", &home, "delivery-retry", &id];
+    let mut process = world.home.binary.spawn(&retry, Stdio::null(), Stdio::null());
+    wait_until("the pause", || waiting(&world).iter().any(|row| row["reason"] == "retry-after"));
+    world.bot.fail("sendMessage", Failure::HangAfter);
+    let serve = world.serve();
+    wait_until("the send of serve", || world.bot.call_count("sendMessage") == 4);
+    process.0.kill().unwrap();
+    process.wait_for_end("the killed command");
+    let rows = waiting(&world);
+    assert_eq!((&rows[0]["state"], rows[0]["reason"] == "interrupted"), (&json!("sending"), false));
+    for command in ["delivery-retry", "delivery-confirm"] {
+        assert_eq!(world.home.json(&[command, &id]).exit(3).error()["code"], "not-uncertain");
+    }
+    assert_eq!(world.bot.call_count("sendMessage"), 4, "nothing goes out twice");
+    serve.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_telegram_puts_off_is_no_uncertain_one_and_the_next_turn_waits_for_it() {
     let world = World::start(THOUGHT).await;
     world

@@ -89,17 +89,11 @@ impl DispatchOptions {
 pub struct Dispatcher {
     desk: Arc<Desk>,
     stop_grace_ms: u64,
-    others: Others,
+    is_abandoned: IsAbandoned,
 }
 
-/// Who else may be at work on a delivery that a person says a word of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Others {
-    /// Another process: what stands as being sent is left to it.
-    Perhaps,
-    /// Nobody: what stands as being sent was abandoned.
-    Nobody,
-}
+/// Whether whoever began to send the delivery that a person says a word of is gone.
+type IsAbandoned = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -146,14 +140,15 @@ impl Dispatcher {
             backoff_ms: options.backoff_ms,
             state: watch::Sender::new(ChannelState::Starting),
         };
-        Self { desk: Arc::new(desk), stop_grace_ms: options.stop_grace_ms, others: Others::Perhaps }
+        Self { desk: Arc::new(desk), stop_grace_ms: options.stop_grace_ms, is_abandoned: Box::new(|| false) }
     }
 
-    /// The same dispatcher, whose caller knows that nobody else is at work on the delivery that a word is said of: whoever
-    /// began to send it is gone.
+    /// The same dispatcher, whose caller can tell whether whoever began to send the delivery that a word is said of is gone.
+    /// It is asked after the delivery was read: what was read is then no work of somebody who came in between. Without it,
+    /// what stands as being sent is left to another process.
     #[must_use]
-    pub fn alone(self) -> Self {
-        Self { others: Others::Nobody, ..self }
+    pub fn asking(self, is_abandoned: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { is_abandoned: Box::new(is_abandoned), ..self }
     }
 
     /// How sending stands.

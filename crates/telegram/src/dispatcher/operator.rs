@@ -4,10 +4,10 @@ use thought_protocol::EventId;
 use thought_store::StoreError;
 use thought_store::row::{ChunkState, DeliveryRow, DeliveryState};
 
+use super::Dispatcher;
 use super::board::{Begin, Job, Progress};
 use super::deliver::DeliverError;
 use super::letter::{Letter, LetterError, letters_of};
-use super::{Dispatcher, Others};
 use crate::stop::Stop;
 
 /// Why a person's word came to nothing.
@@ -36,7 +36,7 @@ pub enum OperatorError {
 impl Dispatcher {
     /// Sends again from the uncertain chunk of a delivery, named by its cause, and goes on to its end. Where it stands
     /// then. One that somebody began to send and abandoned counts as uncertain, where the caller knows it
-    /// ([`Dispatcher::alone`]).
+    /// ([`Dispatcher::asking`]).
     ///
     /// # Errors
     /// [`OperatorError::NotUncertain`] in any other state; else what kept it from going on.
@@ -92,13 +92,13 @@ impl Dispatcher {
     async fn stuck(&self, cause: &EventId) -> Result<(Letter, usize, ChunkState), OperatorError> {
         let (letter, row) = self.begun(cause).await?;
         let stands = |state| row.chunks.iter().position(|chunk| chunk.state == state);
-        match (row.state, self.others) {
-            (DeliveryState::Uncertain, _) => {
+        match row.state {
+            DeliveryState::Uncertain => {
                 if let Some(ordinal) = stands(ChunkState::Uncertain) {
                     return Ok((letter, ordinal, ChunkState::Uncertain));
                 }
             }
-            (DeliveryState::Sending, Others::Nobody) => {
+            DeliveryState::Sending if (self.is_abandoned)() => {
                 if let Some(ordinal) = stands(ChunkState::Sending) {
                     self.interrupted(&row, ordinal).await?;
                     return Ok((letter, ordinal, ChunkState::Uncertain));
