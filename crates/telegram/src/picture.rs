@@ -57,7 +57,7 @@ fn are_sides(width: u32, height: u32) -> bool {
 }
 
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
-    (bytes.get(12..16)? == b"IHDR").then_some((be32(bytes, 16)?, be32(bytes, 20)?))
+    (bytes.get(8..16)? == b"\0\0\0\rIHDR").then_some((be32(bytes, 16)?, be32(bytes, 20)?))
 }
 
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
@@ -93,6 +93,11 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+    // What it says of its own size, less the eight bytes before, has to be there.
+    let size = usize::try_from(le32(bytes, 4)?).unwrap_or(usize::MAX);
+    if size > bytes.len().saturating_sub(8) {
+        return None;
+    }
     match bytes.get(12..16)? {
         b"VP8X" => Some((1 + le24(bytes, 24)?, 1 + le24(bytes, 27)?)),
         b"VP8L" => {
@@ -128,7 +133,21 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// How what is taken begins, and nothing.
+    const BEGINNINGS: [&[u8]; 8] = [
+        b"",
+        b"\xff\xd8\xff",
+        b"\x89PNG\r\n\x1a\n",
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        b"GIF89a",
+        b"RIFF\0\0\0\0WEBPVP8X",
+        b"RIFF\0\0\0\0WEBPVP8L",
+        b"RIFF\0\0\0\0WEBPVP8 ",
+    ];
 
     /// Media type and sides.
     type Seen = (&'static str, (u32, u32));
@@ -153,8 +172,14 @@ mod tests {
         assert_eq!(of(jpeg), Ok(("image/jpeg", (1280, 960))));
         assert_eq!(of(&png_of(7, 9)), Ok(("image/png", (7, 9))));
         assert_eq!(of(b"GIF89a\x01\x02\x03\0rest"), Ok(("image/gif", (513, 3))));
-        let webp = |kind: &[u8], rest: &[u8]| [b"RIFF\0\0\0\0WEBP", kind, b"\0\0\0\0", rest].concat();
+        let webp = |kind: &[u8], rest: &[u8]| {
+            let size = u32::try_from(12 + rest.len()).unwrap().to_le_bytes();
+            [b"RIFF", &size[..], b"WEBP", kind, b"\0\0\0\0", rest].concat()
+        };
         let extended = webp(b"VP8X", b"\0\0\0\0\xff\x01\0\x0f\0\0");
+        // Less than it says of itself is broken off; what stands behind it is no matter.
+        assert_eq!(of(&extended[..extended.len() - 1]), Err(NoPicture::Header));
+        assert!(of(&[&extended[..], b"rest"].concat()).is_ok());
         assert_eq!(of(&extended), Ok(("image/webp", (512, 16))));
         let lossy = webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x40\x01\xf0\x40");
         assert_eq!(of(&lossy), Ok(("image/webp", (320, 240))));
@@ -180,6 +205,24 @@ mod tests {
         assert!(look(&png_of(PICTURE_SIDE_PIXELS_MAX, 1)).is_ok());
     }
 
+    proptest! {
+        #[test]
+        fn no_bytes_at_all_are_any_trouble(
+            kind in prop::sample::select(BEGINNINGS.to_vec()),
+            mut bytes in prop::collection::vec(any::<u8>(), 0..64),
+            markers in prop::collection::vec((0..64_usize, any::<u8>()), 0..8),
+        ) {
+            for (at, marker) in markers.into_iter().filter(|(at, _)| at + 1 < 64) {
+                if let Some(pair) = bytes.get_mut(at..at + 2) {
+                    pair.copy_from_slice(&[0xff, marker]);
+                }
+            }
+            if let Ok(picture) = look(&[kind, &bytes].concat()) {
+                prop_assert!(are_sides(picture.pixels.0, picture.pixels.1));
+            }
+        }
+    }
+
     #[test]
     fn headers_that_break_off_anywhere_are_no_trouble() {
         let whole = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\x03\xc0\x05\0\x03";
@@ -198,6 +241,7 @@ mod tests {
         // A picture that ends, or begins with its data, before any frame; a segment shorter than its own length.
         for bytes in [
             &b"\x89PNG\r\n\x1a\n"[..],
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0eIHDR\0\0\0\x01\0\0\0\x01",
             b"GIF89a\x01\0\x01",
             b"\xff\xd8\xff",
             b"\xff\xd8\xff\xd9",

@@ -300,6 +300,7 @@ async fn polling_survives_whatever_the_server_does_and_is_still_polite() {
         Failure::DropBefore,
         Failure::DropAfter,
         Failure::InvalidJson,
+        Failure::WithoutResult,
         Failure::Truncated,
         Failure::Refused {
             code: 409,

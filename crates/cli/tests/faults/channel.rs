@@ -112,8 +112,20 @@ async fn a_bot_api_that_fails_for_a_while_loses_nothing() {
     world.say("through all this");
     let serve = world.serve();
     world.home.wait_for_deliveries("reply", 1);
+    // And at work, with more than one message in a batch whose answer is none.
+    for failure in [Failure::WithoutResult, Failure::Truncated, Failure::InvalidJson, Failure::BadGateway] {
+        world.bot.fail("getUpdates", failure);
+    }
+    world.say("two");
+    world.say("three");
+    world.home.wait_for_deliveries("reply", 3);
+    world.bot.wait_until_confirmed(WAIT_MAX).await.unwrap();
+    wait_until("no problem in status", || world.home.object(&["status"])["channel"]["problem"].is_null());
     serve.stop();
-    assert_eq!((world.home.events("source.telegram.message@1").len(), world.bot.sent().len()), (1, 1));
+    let messages = world.home.events("source.telegram.message@1");
+    let texts: Vec<_> = messages.iter().map(|message| &message["payload"]["text"]).collect();
+    assert_eq!(texts, ["through all this", "two", "three"]);
+    assert_eq!(world.bot.sent().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,6 +38,8 @@ pub enum Failure {
     HangAfter,
     /// The call is carried out and recorded, then a 200 that is not JSON is answered.
     InvalidJson,
+    /// The call is carried out and recorded, then `ok` is answered and no result.
+    WithoutResult,
     /// The call is carried out and recorded; its answer breaks off in the middle.
     Truncated,
     /// The call is carried out after this time.
@@ -89,7 +91,12 @@ impl Failure {
             }
             Self::DropBefore => Some(Outcome::Close),
             Self::HangBefore => Some(Outcome::RawThenHang(Vec::new())),
-            Self::DropAfter | Self::HangAfter | Self::InvalidJson | Self::Truncated | Self::Delay(_) => None,
+            Self::DropAfter
+            | Self::HangAfter
+            | Self::InvalidJson
+            | Self::WithoutResult
+            | Self::Truncated
+            | Self::Delay(_) => None,
         }
     }
 
@@ -101,6 +108,7 @@ impl Failure {
             Self::InvalidJson => {
                 Outcome::Respond(Response::of(200, "application/json", b"{\"ok\":true,\"result\":".to_vec()))
             }
+            Self::WithoutResult => Outcome::Respond(Response::json(200, &json!({"ok": true}))),
             Self::Truncated => {
                 let mut bytes = response.bytes();
                 bytes.truncate(bytes.len().saturating_sub(response.body.len().div_ceil(2)));

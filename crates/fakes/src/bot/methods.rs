@@ -72,7 +72,13 @@ impl Shared {
         };
         let was_answered = !matches!(
             failure,
-            Some(Failure::DropAfter | Failure::HangAfter | Failure::InvalidJson | Failure::Truncated)
+            Some(
+                Failure::DropAfter
+                    | Failure::HangAfter
+                    | Failure::InvalidJson
+                    | Failure::WithoutResult
+                    | Failure::Truncated
+            )
         );
         let response = match result {
             Ok(value) => {
