@@ -224,3 +224,33 @@ async fn a_message_that_telegram_puts_off_is_no_uncertain_one_and_the_next_turn_
     assert!(request.contains("the first answer"), "the turn went on without the answer before it");
     assert_eq!(world.bot.sent().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_that_dies_at_any_moment_can_be_said_again_and_sends_no_more_than_was_asked() {
+    let world = World::start(THOUGHT).await;
+    let serve = world.serve();
+    let home = world.home.path.to_str().unwrap().to_owned();
+    for round in 0..12_u64 {
+        world.bot.fail("sendMessage", Failure::DropAfter);
+        world.say(&format!("message {round}"));
+        let id = wait_for("an uncertain delivery", || {
+            let status = world.home.object(&["status"]);
+            Some(status["deliveries"]["uncertain"][0].as_str()?.to_owned())
+        });
+        let before = world.bot.call_count("sendMessage");
+        let retry = ["--home", &home, "delivery-retry", &id];
+        world.bot.fail("sendMessage", Failure::Delay(std::time::Duration::from_millis(20)));
+        let mut process = world.home.binary.spawn(&retry, Stdio::null(), Stdio::null());
+        // Somewhere on its way: before it claims, while it sends, or when all is over.
+        std::thread::sleep(std::time::Duration::from_millis(7 * round));
+        process.0.kill().unwrap();
+        process.wait_for_end("the killed command");
+        let again = world.home.json(&["delivery-retry", &id]);
+        assert!(matches!(again.code, Some(0 | 3)), "{}", again.stderr);
+        world.home.wait_for_deliveries("reply", usize::try_from(round).unwrap() + 1);
+        assert!(waiting(&world).is_empty());
+        let sends = world.bot.call_count("sendMessage") - before;
+        assert!((1..=2).contains(&sends), "two words were said, and {sends} messages sent");
+    }
+    serve.stop();
+}
